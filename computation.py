@@ -13,7 +13,7 @@ from xdsl.parser import Parser
 from .backends.context import create_context
 from .dialects.loop import BlockOp, blocks_in
 from .dialects.target import Target
-from .passes.analysis.access import is_argument
+from .passes.analysis.access import consumers, is_argument
 from .passes.analysis.nest import buffer_name
 from .schedule import Schedule
 from .search.structure.anchor import epilogue_of, pads_of
@@ -30,8 +30,9 @@ class Computation:
     """A schedule just begun: the block to tile, its loops by name, and what is around it.
 
     `operands` are the buffers that the block reads, in order; `pads` the blocks that pad one of them; `epilogue` is the
-    block that takes its results further, element by element, if there is one. `written` is the order in which results
-    are written that nothing takes further, where it is not that of the loops.
+    block that takes its results further, element by element, if there is one. `behind` is the block that reads them in
+    another order instead, from memory. `written` is the order in which results are written that nothing takes further,
+    where it is not that of the loops.
     """
 
     sch: Schedule
@@ -41,6 +42,7 @@ class Computation:
     pads: tuple[str, ...]
     epilogue: str | None
     written: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
 
     def write_back(self, block: str) -> str:
         """Let `block` add up in registers. Returns the block that writes results to memory, to be put at a loop."""
@@ -73,14 +75,16 @@ def start(cfg: Config, workload: Workload) -> Computation:
     sch = _begun(workload, cfg.target).copy() if isinstance(workload, str) else _inlined(workload, cfg.target)
     block = _reduction(sch)
     pads = pads_of(block)
-    epilogue = None
+    epilogue, behind = None, list[str]()
     if not is_argument(block.outputs[0]):
         epilogue = epilogue_of(block)
-        if epilogue is None:
-            raise ConfigError(f"the results of '{block.block_name}' are not read element by element, by one block")
+        behind = [] if epilogue is not None else [reader.block_name for reader in consumers(block)]
+        if len(behind) > 1:
+            raise ConfigError(f"the results of '{block.block_name}' are read by several blocks: {', '.join(behind)}")
     name = block.block_name
     operands = dict.fromkeys(buffer_name(load.buffer) for load in block.loads)
-    return Computation(sch, name, {str(x): x for x in sch.get_loops(name)}, tuple(operands), tuple(pads), epilogue)
+    loops = {str(x): x for x in sch.get_loops(name)}
+    return Computation(sch, name, loops, tuple(operands), tuple(pads), epilogue, behind=tuple(behind))
 
 
 def _reduction(sch: Schedule) -> BlockOp:

@@ -6,7 +6,8 @@ Each model (`wild_models.py`; names or beginnings of names choose some) runs in 
 cache and a limit of time, from random weights. Results are a line of JSON each, and a table at the end; a file that
 is there is gone on with. `error` is the largest deviation from eager PyTorch in fp32 (TF32 off) over the largest
 value of that output, on inputs that the model was not compiled for; more than 1e-3 is wrong, since networks of 50
-layers on random weights leave 2e-4 between PyTorch and onnxruntime. `FLOPs` is the share of matrix products and
+layers on random weights leave 2e-4 between PyTorch and onnxruntime. With `--dtype` weights and inputs of both sides
+are of a 16-bit type, and the deviation is still that from fp32. `FLOPs` is the share of matrix products and
 convolutions in our kernels (`lw.torch.explain`); regions are parts of PyTorch's graphs. Programs of torch.export and
 ONNX are ours as a whole, and `regions` are kernels. Milliseconds are medians of rounds in turn; `first` is the
 seconds until the first result is there, while so many others compile as `--jobs` says; nothing compiles while a model
@@ -16,6 +17,7 @@ is timed.
 from __future__ import annotations
 
 import argparse
+import copy
 import fcntl
 import json
 import os
@@ -31,8 +33,8 @@ from typing import Any
 
 from rounds import in_turn
 
-TOLERANCE = 1e-3
-"""Of the largest value of an output."""
+TOLERANCE = {"float32": 1e-3, "float16": 2e-2, "bfloat16": 1e-1}
+"""Of the largest value of an output, in each type; twice what eager PyTorch deviates by in that type is right, too."""
 LEAST_CHANGE = 1e-3
 """Outputs that change less with the inputs, as a part of the largest value, say nothing about what computed them."""
 
@@ -70,7 +72,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--sizes", choices=["small", "real"], default="small", help="of images, texts and depth")
     parser.add_argument("--via", choices=list(_WAYS), default="torch.compile")
-    parser.add_argument("--peers", nargs="*", choices=["inductor"], default=[])
+    parser.add_argument("--dtype", choices=list(TOLERANCE), default="float32", help="of weights and inputs")
+    parser.add_argument("--peers", nargs="*", choices=list(_PEERS), default=[])
+    parser.add_argument("--threads", type=int, help="of all, on a CPU (default: the CPUs that are allowed)")
+    parser.add_argument("--cpu-time", action="store_true", help="time by the CPU's seconds, of one thread")
     parser.add_argument("--limit-s", type=float, default=120, help="a model; it is ended then")
     parser.add_argument("--jobs", type=int, default=1, help="compile so many models at once, then time each alone")
     parser.add_argument("--rounds", type=int, default=5)
@@ -84,8 +89,13 @@ def _read(path: str | None, options: argparse.Namespace) -> dict[str, Row]:
     if not path or not Path(path).exists():
         return {}
     rows = [json.loads(line) for line in Path(path).read_text().splitlines()]
-    wanted = (options.device, options.sizes, options.via)
-    return {row["model"]: row for row in rows if (row["device"], row["sizes"], row["via"]) == wanted}
+    wanted = _way(options)
+    return {row["model"]: row for row in rows if {"dtype": "float32", **row}.items() >= wanted.items()}
+
+
+def _way(options: argparse.Namespace) -> Row:
+    """The options that tell apart rows of one model."""
+    return {"device": options.device, "sizes": options.sizes, "via": options.via, "dtype": options.dtype}
 
 
 def _in_a_process(name: str, options: argparse.Namespace, turn: str) -> Row:
@@ -94,8 +104,11 @@ def _in_a_process(name: str, options: argparse.Namespace, turn: str) -> Row:
     The file `turn` is locked together by those who compile, and by each alone who is timed.
     """
     command = [sys.executable, __file__, name, "--worker", turn, "--device", options.device, "--sizes", options.sizes]
-    command += ["--via", options.via, "--rounds", str(options.rounds), "--peers", *options.peers]
-    row = {"model": name, "device": options.device, "sizes": options.sizes, "via": options.via}
+    command += ["--via", options.via, "--rounds", str(options.rounds), "--dtype", options.dtype]
+    command += ["--peers", *options.peers]
+    command += ["--threads", str(options.threads)] if options.threads else []
+    command += ["--cpu-time"] if options.cpu_time else []
+    row = {"model": name, **_way(options)}
     with tempfile.TemporaryDirectory() as cache:
         try:
             ended = subprocess.run(
@@ -124,7 +137,7 @@ def measured(name: str, options: argparse.Namespace) -> Row:
 
     turn = os.open(options.worker, os.O_RDONLY)  # closed, and so unlocked, by the end of the process
     fcntl.flock(turn, fcntl.LOCK_SH)
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.set_num_threads(_threads(options))
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch._dynamo.config.allow_rnn = True  # otherwise nn.LSTM and nn.GRU stay out of graphs
     model, inputs = built(name, options.sizes == "small")
@@ -133,23 +146,27 @@ def measured(name: str, options: argparse.Namespace) -> Row:
     with torch.no_grad(), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         first, wanted = _flat(model(*inputs)), _flat(model(*others))
-        change = max(_deviation(a, b) for a, b in zip(first, wanted, strict=True))
+        change = _error(first, wanted)
         if change < LEAST_CHANGE:
             return {"status": "failed", "why": f"the outputs change by {change:.0e} with the inputs"}
+        dtype = getattr(torch, options.dtype)
+        model, inputs, others = model.to(dtype), _cast(inputs, dtype), _cast(others, dtype)
+        eager_error = _error(_flat(model(*others)), wanted)
         start_s = time.perf_counter()
         try:
-            run, described = _WAYS[options.via](model, inputs, options.device)
+            run, described = _WAYS[options.via](model, inputs, _target(options))
             run(*inputs)
         except Exception as error:  # of compilers that take all there is: a row of the table
             return {"status": "failed", "why": f"{type(error).__name__}: {error}"[:600]}
         first_s = time.perf_counter() - start_s
-        error = max(_deviation(a, b) for a, b in zip(_flat(run(*others)), wanted, strict=True))
-        row = {"status": "right" if error < TOLERANCE else "wrong", "error": error, "first_s": first_s}
+        error = _error(_flat(run(*others)), wanted)
+        right = error < max(TOLERANCE[options.dtype], 2 * eager_error)
+        row = {"status": "right" if right else "wrong", "error": error, "eager_error": eager_error, "first_s": first_s}
         row |= described()
         functions = {"eager_ms": lambda: model(*inputs), "ours_ms": lambda: run(*inputs)}
         for peer in options.peers:
             try:
-                functions[f"{peer}_ms"], row[f"{peer}_first_s"] = _peer(peer, model, inputs)
+                functions[f"{peer}_ms"], row[f"{peer}_first_s"] = _PEERS[peer](model, inputs, options)
             except Exception as error:  # the model is still ours to time
                 row[f"{peer}_failed"] = f"{type(error).__name__}: {error}"[:300]
         fcntl.flock(turn, fcntl.LOCK_EX)
@@ -158,14 +175,74 @@ def measured(name: str, options: argparse.Namespace) -> Row:
     return {**row, "left": left} if left else row
 
 
-def _peer(name: str, model: Any, inputs: Sequence[Any]) -> tuple[Callable[[], object], float]:
-    """Compile a model by another backend of `torch.compile`; return a call of it, and the seconds of the first."""
+def _cast(tensors: Sequence[Any], dtype: Any) -> Tensors:
+    return [x.to(dtype) if x.is_floating_point() else x for x in tensors]
+
+
+def _threads(options: argparse.Namespace) -> int:
+    return options.threads or len(os.sched_getaffinity(0))
+
+
+def _target(options: argparse.Namespace) -> str:
+    if options.device == "cuda":
+        return "cuda"
+    return f"llvm cores={options.threads}" if options.threads else "llvm"
+
+
+def _inductor(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Peer:
+    """Compile a model by PyTorch's own backend of `torch.compile`."""
     import torch
 
-    run = torch.compile(model, backend=name)
+    run = torch.compile(model, backend="inductor")
     start_s = time.perf_counter()
     run(*inputs)
     return lambda: run(*inputs), time.perf_counter() - start_s
+
+
+def _onnxruntime(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Peer:
+    """Export a model for onnxruntime, on a CPU; the seconds are without those of the export."""
+    import onnxruntime
+    import torch
+
+    program = torch.onnx.export(model, tuple(inputs), dynamo=True, verbose=False)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/model.onnx"
+        program.save(path, external_data=True)  # one file has a limit of 2 GiB
+        settings = onnxruntime.SessionOptions()
+        settings.intra_op_num_threads, settings.log_severity_level = _threads(options), 4
+        start_s = time.perf_counter()
+        session = onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
+    feeds = {given.name: x.numpy() for given, x in zip(session.get_inputs(), inputs, strict=True)}
+    session.run(None, feeds)
+    return lambda: session.run(None, feeds), time.perf_counter() - start_s
+
+
+def _replayed(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Peer:
+    """Capture eager PyTorch in a CUDA graph; convolutions of images in the layout that PyTorch computes fastest."""
+    import torch
+
+    start_s = time.perf_counter()
+    if any(isinstance(module, torch.nn.Conv2d) for module in model.modules()):
+        model = copy.deepcopy(model).to(memory_format=torch.channels_last)
+        inputs = [x.to(memory_format=torch.channels_last) if x.ndim == 4 else x for x in inputs]
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            model(*inputs)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        model(*inputs)
+    graph.replay()
+    return graph.replay, time.perf_counter() - start_s
+
+
+Peer = tuple[Callable[[], object], float]
+"""A call, and the seconds that the first one took."""
+_PEERS: dict[str, Callable[[Any, Sequence[Any], argparse.Namespace], Peer]] = {
+    "inductor": _inductor,
+    "onnxruntime": _onnxruntime,
+    "replayed": _replayed,
+}
 
 
 def _timed(functions: Mapping[str, Callable[[], object]], options: argparse.Namespace) -> Row:
@@ -179,10 +256,11 @@ def _timed(functions: Mapping[str, Callable[[], object]], options: argparse.Name
     calls = {name: lambda function=function: call(function) for name, function in functions.items()}
     for warm in calls.values():
         warm()
-    return {name: seconds * 1e3 for name, seconds in in_turn(calls, options.rounds).items()}
+    clock = time.process_time if options.cpu_time else time.perf_counter
+    return {name: seconds * 1e3 for name, seconds in in_turn(calls, options.rounds, clock).items()}
 
 
-def _by_compile(model: Any, inputs: Sequence[Any], device: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
+def _by_compile(model: Any, inputs: Sequence[Any], target: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
     import torch
 
     import loopwright as lw
@@ -196,34 +274,35 @@ def _by_compile(model: Any, inputs: Sequence[Any], device: str) -> tuple[Callabl
             "stays": {f"{name}: {why}": n for (name, why), n in found.stays.items()},
         }
 
-    return torch.compile(model, backend="loopwright"), described
+    return torch.compile(model, backend="loopwright", options={"target": target}), described
 
 
-def _by_export(model: Any, inputs: Sequence[Any], device: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
+def _by_export(model: Any, inputs: Sequence[Any], target: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
     import torch
 
     import loopwright as lw
 
-    return _network(lw.from_exported(torch.export.export(model, tuple(inputs))), device)
+    return _network(lw.from_exported(torch.export.export(model, tuple(inputs))), target)
 
 
-def _by_onnx(model: Any, inputs: Sequence[Any], device: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
+def _by_onnx(model: Any, inputs: Sequence[Any], target: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
     import torch
 
     import loopwright as lw
 
     program = torch.onnx.export(model, tuple(inputs), dynamo=True, verbose=False)
-    return _network(lw.from_onnx(program.model_proto), device)
+    return _network(lw.from_onnx(program.model_proto), target)
 
 
-def _network(net: Any, device: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
+def _network(net: Any, target: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
     """A network as a function of tensors, by way of arrays."""
     import torch
 
     import loopwright as lw
 
-    compiled = lw.compile(net, "llvm" if device == "cpu" else device)
+    compiled = lw.compile(net, target)
     executor = compiled.executor()
+    device = "cuda" if target.startswith("cuda") else "cpu"
 
     def run(*tensors: Any) -> Tensors:
         for k, tensor in enumerate(tensors):
@@ -242,6 +321,11 @@ def _flat(results: Any) -> Tensors:
     from torch.utils._pytree import tree_leaves
 
     return [each.detach().clone() for each in tree_leaves(results) if hasattr(each, "detach")]
+
+
+def _error(found: Tensors, wanted: Tensors) -> float:
+    """The largest deviation of any output."""
+    return max(_deviation(a, b) for a, b in zip(found, wanted, strict=True))
 
 
 def _deviation(found: Any, wanted: Any) -> float:

@@ -180,8 +180,9 @@ def _facts(member: Member, name: str, _: Any) -> Any:
 async def _serve_until_lost(device: Member, worker: Any) -> None:
     """Return once the device stops or the connection ends, or where it takes jobs again.
 
-    One that is set aside takes its resource back. To offer it again it registers anew: Dask looks again at tasks that
-    no worker could run when one comes, and not when one has more to offer (distributed 2026.8, `add_resources`).
+    One that is set aside takes its resource back from the tracker alone: to the worker, jobs that wait here still have
+    theirs, so that they are answered, and go elsewhere. To offer it again it registers anew: Dask looks again at tasks
+    that no worker could run when one comes, and not when one has more to offer (distributed 2026.8, `add_resources`).
     """
     from distributed.core import Status
 
@@ -195,7 +196,7 @@ async def _serve_until_lost(device: Member, worker: Any) -> None:
             if device.aside and offered:
                 offered = False
                 with contextlib.suppress(Exception):  # the connection is being lost
-                    await worker.set_resources(**device.resources)
+                    await _tell_resources(device, worker)
             if not device.aside and not offered:
                 return
             await asyncio.sleep(_LOOK_EVERY_S)
@@ -204,6 +205,10 @@ async def _serve_until_lost(device: Member, worker: Any) -> None:
             await asyncio.sleep(_LOOK_EVERY_S)  # the answer to who stopped it is on its way
         with contextlib.suppress(Exception):
             await worker.close(timeout=2)
+
+
+async def _tell_resources(device: Member, worker: Any) -> None:
+    await worker.scheduler.set_resources(resources=dict(device.resources), worker=worker.contact_address)
 
 
 async def _listens(tracker: str) -> bool:

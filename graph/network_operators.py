@@ -90,6 +90,7 @@ class NetworkOperators(Generic[ValueT]):
         def cast(self, data: Operand[ValueT], /, *, dtype: str, label: Tag = ...) -> ValueT: ...
         def ceil(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def celu(self, data: Operand[ValueT], /, *, alpha: float = ..., label: Tag = ...) -> ValueT: ...
+        def center(self, data: Operand[ValueT], zero: Operand[ValueT] = ..., /, *, label: Tag = ...) -> ValueT: ...
         def clip(
             self, data: Operand[ValueT], /, *, low: float = ..., high: float = ..., label: Tag = ...
         ) -> ValueT: ...
@@ -105,6 +106,7 @@ class NetworkOperators(Generic[ValueT]):
             dilation: Ints = ...,
             groups: int = ...,
             layout: str = ...,
+            pad_value: float = ...,
             label: Tag = ...,
         ) -> ValueT: ...
         def conv2d(
@@ -118,6 +120,7 @@ class NetworkOperators(Generic[ValueT]):
             dilation: Ints = ...,
             groups: int = ...,
             layout: str = ...,
+            pad_value: float = ...,
             label: Tag = ...,
         ) -> ValueT: ...
         def conv2d_transpose(
@@ -155,6 +158,7 @@ class NetworkOperators(Generic[ValueT]):
             dilation: Ints = ...,
             groups: int = ...,
             layout: str = ...,
+            pad_value: float = ...,
             label: Tag = ...,
         ) -> ValueT: ...
         def cos(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
@@ -193,7 +197,11 @@ class NetworkOperators(Generic[ValueT]):
             padding: Padding = ...,
             dilation: Ints = ...,
             layout: str = ...,
+            pad_value: float = ...,
             label: Tag = ...,
+        ) -> ValueT: ...
+        def dequantize(
+            self, data: Operand[ValueT], scale: Operand[ValueT], zero: Operand[ValueT] = ..., /, *, label: Tag = ...
         ) -> ValueT: ...
         def divide(self, a: Operand[ValueT], b: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def einsum(self, *tensors: Operand[ValueT], equation: str, label: Tag = ...) -> ValueT: ...
@@ -367,6 +375,16 @@ class NetworkOperators(Generic[ValueT]):
         def prod(
             self, data: Operand[ValueT], /, *, axis: Ints | None = ..., keepdims: bool = ..., label: Tag = ...
         ) -> ValueT: ...
+        def quantize(
+            self,
+            data: Operand[ValueT],
+            scale: Operand[ValueT],
+            zero: Operand[ValueT] = ...,
+            /,
+            *,
+            dtype: str = ...,
+            label: Tag = ...,
+        ) -> ValueT: ...
         def reciprocal(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def reduce_formula(
             self,
@@ -419,6 +437,18 @@ class NetworkOperators(Generic[ValueT]):
             cubic: float = ...,
             label: Tag = ...,
         ) -> ValueT: ...
+        def saturate(
+            self,
+            data: Operand[ValueT],
+            /,
+            *,
+            zero: int = ...,
+            dtype: str = ...,
+            low: int | None = ...,
+            high: int | None = ...,
+            label: Tag = ...,
+        ) -> ValueT: ...
+        def scaled_sum(self, *tensors: Operand[ValueT], label: Tag = ...) -> ValueT: ...
         def scatter_elements(
             self,
             data: Operand[ValueT],

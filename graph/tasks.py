@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 
 from ..backends.targets import resolve_target
 from ..dialects.classic_words import knows_classic_words
+from ..dialects.cpu_models import features_of_cpu
 from ..dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp
 from ..dialects.target import Target
 from ..dialects.te import ComputeOp
@@ -31,9 +32,28 @@ GROUPED = f"{PREPARE},lw-graph-place-slices,lw-graph-simplify,cse,dce,lw-graph-f
 _FOR_GPUS = "lw-graph-split-products,lw-graph-sink-views,lw-graph-simplify,cse,dce,lw-graph-fold-constants,dce"
 
 
+_INTEGERS = "lw-graph-simplify,cse,lw-graph-integer-products{{words={}}},dce"
+_BYTE_UNITS = {"uint8": ("avx512vnni", "avxvnni", "amx-int8"), "int8": ("dotprod", "i8mm")}
+"""Words that data of products are kept in -> the features of CPUs that have instructions for them."""
+
+
 def grouping_for(target: Target) -> str:
     """Return the passes from a network as it was built to groups for a target."""
-    return GROUPED.replace(PREPARE, f"{PREPARE},{_FOR_GPUS}") if target.is_gpu else GROUPED
+    passes = GROUPED.replace(PREPARE, f"{PREPARE},{_FOR_GPUS}") if target.is_gpu else GROUPED
+    return f"{_INTEGERS.format(words_for(target))},{passes}"
+
+
+def words_for(target: Target) -> str:
+    """Return the integers that data of quantised products are kept in, those that the target's units multiply.
+
+    int16 where it has none for bytes: AVX2's `vpmaddwd` takes pairs of them without a step more.
+    """
+    if target.kind == "cuda":
+        return "int8"
+    if target.kind != "llvm":
+        return "int16"
+    features = features_of_cpu(target.model, target.arch, target.features)
+    return next((words for words, units in _BYTE_UNITS.items() if features & {*units}), "int16")
 
 
 @dataclass(frozen=True)

@@ -189,18 +189,22 @@ class SearchTask:
         That is what the record file holds of them, else the model that ships for the kind of target.
         """
         if not (options.transfer and options.refits and options.cost_model == TEACHABLE):
-            return options
+            return self.grounded(options)
         recorded = options.records is not None and os.path.isfile(options.records)
         known = transfer_to(self, options.records) if options.records is not None and recorded else None
         if known is None:
-            ground = shipped_model(self.target.kind)
-            if ground is None:
-                return options
-            return replace(options, cost_model=Grounded(make_model(TEACHABLE, options.seed), ground))
+            return self.grounded(options)
         progress = progress_of(options.progress)
         progress.note(f"{self.name}: {known}")
         model = known.model(options.seed) if known.samples else options.cost_model
         return replace(options, cost_model=model, progress=progress)
+
+    def grounded(self, options: TuningOptions) -> TuningOptions:
+        """The options with a cost model that starts from the one that ships for the kind of target, if one does."""
+        ground = shipped_model(self.target.kind)
+        if ground is None or not (options.transfer and options.learns and options.cost_model == TEACHABLE):
+            return options
+        return replace(options, cost_model=Grounded(make_model(TEACHABLE, options.seed), ground))
 
     def tuning_task(self) -> TuningTask:
         """Make all that a tuner may ask of the task; to be changed with `dataclasses.replace`."""

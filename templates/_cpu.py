@@ -45,8 +45,8 @@ def tiled(
     numbers = {"<width>": cfg["tile_column"].size[-1], "<step>": cfg["tile_reduce"].size[-1]}
     if channels is not None:
         _block_channels(made, channels, numbers["<step>"])
-    for pad in made.pads:
-        sch.parallel(pad, sch.fuse(pad, *sch.get_loops(pad)[:2]))
+    for other in (*made.pads, *made.behind):
+        sch.parallel(other, sch.fuse(other, *sch.get_loops(other)[:2]))
     out = made.write_back(block)
     rows, row_inner = cfg["tile_row"].apply(sch, block, loops[row])
     columns, lanes = cfg["tile_column"].apply(sch, block, loops[column])

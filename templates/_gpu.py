@@ -52,6 +52,7 @@ def tiled(
     counts = [cfg[f"tile_{name}"].size[2] for name in spatial]
     for copy in copies:
         fetch_together(sch, copy, outer_steps[-1], counts, axes)
+    spread_over_threads(sch, made.behind, cfg.target)
     step, explicit = cfg["auto_unroll_max_step"].val, cfg["unroll_explicit"].val
     sch.pragma(block, blocks[0], auto_unroll_max_step=step, unroll_explicit=explicit)
     return sch
@@ -83,20 +84,32 @@ def fetch_together(sch: Schedule, copy: str, at: Any, counts: Sequence[int], axe
         sch.bind(copy, loop, f"threadIdx.{axis}")
 
 
+def spread_over_threads(sch: Schedule, blocks: Sequence[str], target: Target | None) -> None:
+    """Let each thread compute one element of a block that has no loops over threads yet, in a kernel of its own."""
+    for block in blocks:
+        around, thread = sch.split(block, sch.fuse(block, *sch.get_loops(block)), [None, _threads(target)])
+        sch.bind(block, around, "blockIdx.x")
+        sch.bind(block, thread, "threadIdx.x")
+
+
+def _threads(target: Target | None) -> int:
+    """Threads of a block that computes element by element."""
+    return min(128, (target.max_threads_per_block if target else 0) or 128)
+
+
 def split_among_blocks(made: Computation, target: Target | None, loop: Any, parts: Any) -> tuple[str, Any]:
     """Split a reduction among thread blocks (split-K); a second kernel, a thread for each result, sums the parts.
 
     Returns the block of the partial results and the rest of the loop.
     """
     sch, name = made.sch, made.block
-    threads = min(128, (target.max_threads_per_block if target else 0) or 128)
     part, rest = sch.split(name, loop, [parts, None])
     spatial = [x for x in sch.get_loops(name) if str(x) not in (str(part), str(rest))]
     sch.reorder(name, part, *spatial)
     sch.rfactor(name, part)
     results = [x for x in sch.get_loops(name) if str(x) != str(part)]
     total = sch.fuse(name, *results) if len(results) > 1 else results[0]
-    around, thread = sch.split(name, total, [None, threads])
+    around, thread = sch.split(name, total, [None, _threads(target)])
     sch.reorder(name, around, thread, part)
     sch.bind(name, around, "blockIdx.x")
     sch.bind(name, thread, "threadIdx.x")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..computation import Computation
 from ..schedule import Schedule
 from ..search.template.config import Config
+from ._gpu import spread_over_threads
 
 AXES = "zyx"
 MOST_ELEMENTS = 16
@@ -58,4 +59,5 @@ def tiled(
             sch.vectorize(block, loop)
     if cfg["unroll_reduce"].val:
         sch.unroll(block, step_inner)
+    spread_over_threads(sch, made.behind, cfg.target)
     return sch

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..computation import Workload, from_shapes, start
+from ..computation import Computation, Workload, from_shapes, start
 from ..dialects.te import ComputeOp, ReadOp
 from ..schedule import Schedule
 from ..search.template.config import Config
@@ -14,6 +14,9 @@ from ..search.template.operator import Condition, TemplateOperator
 from ..search.template.registry import register_operator, template
 from ..te import Tensor
 from . import _cpu, _gpu, _mali
+
+PHASES = ("py", "px")
+"""Loops over the phases of a transposed convolution's output, which has one with strides of 1."""
 
 Make = Callable[..., Sequence[Tensor]]
 Tiled = Callable[[Config, Workload], Schedule]
@@ -30,7 +33,9 @@ class Cpu:
     packed: tuple[str, ...] = ()
 
     def tiled(self, cfg: Config, workload: Workload) -> Schedule:
-        return _cpu.tiled(cfg, start(cfg, workload), self.outer, self.row, self.column, self.reduce, self.packed)
+        made = start(cfg, workload)
+        outer, packed = _those_in(made, self.outer), _those_in(made, self.packed)
+        return _cpu.tiled(cfg, made, outer, self.row, self.column, self.reduce, packed)
 
 
 @dataclass(frozen=True)
@@ -42,22 +47,30 @@ class Gpu:
     outer: tuple[str, ...]
 
     def tiled(self, cfg: Config, workload: Workload) -> Schedule:
-        return _gpu.tiled(cfg, start(cfg, workload), self.spatial, self.reduce, self.outer)
+        made = start(cfg, workload)
+        return _gpu.tiled(cfg, made, self.spatial, self.reduce, _those_in(made, self.outer))
 
     def tiled_for_mali(self, cfg: Config, workload: Workload) -> Schedule:
-        return _mali.tiled(cfg, start(cfg, workload), self.spatial, self.reduce, self.outer)
+        made = start(cfg, workload)
+        return _mali.tiled(cfg, made, self.spatial, self.reduce, _those_in(made, self.outer))
+
+
+def _those_in(made: Computation, names: Sequence[str]) -> list[str]:
+    """Return the names but those of phases that a computation has no loops over, as its strides are 1."""
+    return [name for name in names if name not in PHASES or name in made.loops]
 
 
 def operator(
-    loops: str, cpu: Cpu, gpu: Gpu, when: Condition | None = None
+    loops: str, cpu: Cpu, gpu: Gpu, when: Condition | None = None, optional: tuple[str, ...] = ()
 ) -> Callable[[Make], Callable[..., Workload]]:
     """Register an operator, and its templates under its name with `_cpu`, `_gpu` and `_mali`.
 
-    `loops` and `when` are those of a TemplateOperator. The decorated function also takes a network's group as text.
+    `loops`, `when` and `optional` are those of a TemplateOperator. The decorated function also takes a network's group
+    as text.
     """
 
     def register(make: Make) -> Callable[..., Workload]:
-        register_operator(TemplateOperator(make.__name__, make, loops, when))
+        register_operator(TemplateOperator(make.__name__, make, loops, when, optional))
         return register_templates(make, cpu.tiled, gpu.tiled, gpu.tiled_for_mali)
 
     return register
@@ -90,7 +103,9 @@ def grouped(reduction: ComputeOp) -> bool:
 
 
 def transposed(reduction: ComputeOp) -> bool:
-    """Return whether a convolution reads its filters from the end."""
+    """Return whether a convolution reads its filters from the end, or by phases of strides."""
+    if any(axis.name in PHASES for axis in reduction.axes.data):
+        return True
     return any(index.coefficient("rx") < 0 for read in _reads(reduction) for index in read.indices.data)
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from .. import te, topi
 from ..topi.arguments import Ints
-from ._operator import Cpu, Gpu, operator, transposed
+from ._operator import PHASES, Cpu, Gpu, operator, transposed
 
 
 @operator(
-    "nn ff yy xx rc ry rx",
+    "nn ff py px yy xx rc ry rx",
     Cpu(
-        outer=("nn", "yy"),
+        outer=("nn", *PHASES, "yy"),
         row="xx",
         column="ff",
         reduce=("rc", "ry", "rx"),
-        packed=("ff/<width>", "rc", "ry", "rx", "ff%<width>"),
+        packed=("ff/<width>", *PHASES, "rc", "ry", "rx", "ff%<width>"),
     ),
-    Gpu(spatial=("ff", "yy", "xx"), reduce=("rc", "ry", "rx"), outer=("nn",)),
+    Gpu(spatial=("ff", "yy", "xx"), reduce=("rc", "ry", "rx"), outer=("nn", *PHASES)),
     transposed,
+    PHASES,
 )
 def conv2d_transpose_nchw(
     n: int,

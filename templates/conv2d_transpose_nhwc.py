@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from .. import te, topi
 from ..topi.arguments import Ints
-from ._operator import Cpu, Gpu, operator, transposed
+from ._operator import PHASES, Cpu, Gpu, operator, transposed
 
 
 @operator(
-    "nn yy xx ff ry rx rc",
-    Cpu(outer=("nn", "yy"), row="xx", column="ff", reduce=("rc", "ry", "rx")),
-    Gpu(spatial=("yy", "xx", "ff"), reduce=("rc", "ry", "rx"), outer=("nn",)),
+    "nn py px yy xx ff ry rx rc",
+    Cpu(outer=("nn", *PHASES, "yy"), row="xx", column="ff", reduce=("rc", "ry", "rx")),
+    Gpu(spatial=("yy", "xx", "ff"), reduce=("rc", "ry", "rx"), outer=("nn", *PHASES)),
     transposed,
+    PHASES,
 )
 def conv2d_transpose_nhwc(
     n: int,

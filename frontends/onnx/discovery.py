@@ -13,6 +13,9 @@ from .node import Node
 
 Converter = Callable[[Node], Any]
 
+STANDARD = ("", "ai.onnx")
+"""Names of ONNX's own domain."""
+
 
 @cache
 def converters() -> dict[str, Converter]:
@@ -27,3 +30,12 @@ def converters() -> dict[str, Converter]:
             if name[0].isupper() and inspect.isfunction(function) and function.__module__ == module.__name__:
                 found[name] = function
     return found
+
+
+@cache
+def has_converter(domain: str, operator: str) -> bool:
+    """True for an operator of ONNX's own domain, or of another that a module of `operators/` is of."""
+    if operator not in converters():
+        return False
+    module = importlib.import_module(converters()[operator].__module__)
+    return domain == module.DOMAIN if hasattr(module, "DOMAIN") else domain in STANDARD

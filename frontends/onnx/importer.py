@@ -14,7 +14,7 @@ from ...dialects.numpy_types import ELEMENT_TYPES
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
 from .control import RESOLVERS, Item, passes_sequences, resolved
-from .discovery import converters
+from .discovery import STANDARD, converters, has_converter
 from .errors import (
     EmptyTensorError,
     NeedsConstantError,
@@ -26,7 +26,6 @@ from .errors import (
 from .folding import evaluate
 from .model import (
     OLDEST,
-    STANDARD,
     PreparedModel,
     declared_shape,
     inputs_of,
@@ -284,7 +283,7 @@ class _Importer:
 
     def _convertible(self, node: NodeProto, operands: Sequence[Item | None]) -> bool:
         """True where there is a converter, or none is needed because all inputs are known."""
-        if node.domain in STANDARD and (node.op_type in converters() or node.op_type in RESOLVERS):
+        if has_converter(node.domain, node.op_type) or (node.domain in STANDARD and node.op_type in RESOLVERS):
             return True
         return is_known(node, operands)
 
@@ -325,7 +324,7 @@ class _Importer:
             except TooLargeError:
                 raise
             except UnsupportedNode:  # onnx does not know how in this version; networks may
-                if node.op_type not in converters() or node.domain not in STANDARD:
+                if not has_converter(node.domain, node.op_type):
                     raise
         attributes = {a.name: value_of(a) for a in node.attribute}
         seen = Node(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...backends.host_memory import host_memory_bytes
 from ...backends.missing import MissingRequirement
 from ...dialects.numpy_types import ELEMENT_TYPES
-from .discovery import converters
+from .discovery import STANDARD, converters
 from .errors import OnnxImportError, TooLargeError
 from .types import type_name
 from .weights import external_bytes, require_readable, set_aside, with_inputs, without_inputs
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 OLDEST = 7
 """The oldest operator set that is read, the first with broadcasting as it is now."""
 
-STANDARD = ("", "ai.onnx")
-"""Names of ONNX's own domain."""
 
 MOST_MODEL_BYTES = 2 << 30
 """Bytes that protobuf lets a message hold; weights beyond them lie in files beside the model."""

@@ -38,7 +38,17 @@ def value_of(attribute: Any) -> Any:
 def is_known(node: NodeProto, operands: Sequence[object]) -> bool:
     """True where a node can be evaluated now."""
     present = zip(operands, node.input, strict=True)
-    return foldable(node) and all(isinstance(o, np.ndarray) for o, name in present if name)
+    known = foldable(node) and all(isinstance(o, np.ndarray) for o, name in present if name)
+    return known and not _is_quantised(node, operands)
+
+
+def _is_quantised(node: NodeProto, operands: Sequence[object]) -> bool:
+    """True for the numbers of quantised bytes, with a scale of the tensor or of an axis: networks compute on bytes."""
+    if node.op_type != "DequantizeLinear":
+        return False
+    data, scale = operands[:2]
+    assert isinstance(data, np.ndarray) and isinstance(scale, np.ndarray)
+    return data.dtype.name in ("int8", "uint8") and scale.ndim < 2
 
 
 def label_of(node: NodeProto) -> str:

@@ -10,9 +10,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...backends.cuda.driver import target_of_device
+from ...backends.cuda.driver import MissingCuda, target_of_device
 from ...backends.device_array import ALIGNMENT
 from ...backends.targets import resolve_target
+from ...dialects.element import is_float
+from ...dialects.intrinsics import intrinsics
 from ...dialects.target import Target
 from ...graph.runtime.network import CompiledNetwork
 from ...graph.runtime.on_cuda import CudaFrame, CudaNetwork
@@ -223,3 +225,18 @@ def region_device(device: Any) -> RegionDevice:
     if device.type == "cpu":
         return Cpu()
     raise ValueError(f"tensors on {device} stay PyTorch's")
+
+
+def multiplied_on(device: Any, target: str | None) -> frozenset[str]:
+    """Return the 16-bit types of floats whose products run on matrix units of a device of PyTorch's; none on CPUs.
+
+    PyTorch's library for CPUs uses theirs in every product and convolution, our schedules so far in plain products.
+    None either of a device that is not here, unless a target says what it is.
+    """
+    if device.type != "cuda":
+        return frozenset()
+    try:
+        asked = resolve_target(region_device(device).target(target))
+    except MissingCuda:
+        return frozenset()
+    return frozenset(x.a.element for x in intrinsics(asked) if is_float(x.a.type) and x.a.bytes == 2)

@@ -34,7 +34,7 @@ class CompiledGraph:
         fold_constants(gm)
         with real_tensors():
             frozen = _inputs(gm, static) if options.freeze else frozenset()
-            self.module, self.stays = partitioned(gm, options.takes, frozen)
+            self.module, self.stays = partitioned(gm, options, frozen)
         self.regions: list[Region] = []
         kept = _inputs(self.module, static)
         for node in self.module.graph.nodes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...graph.network import Network, Value
@@ -32,18 +32,22 @@ def name_of(node: FxNode) -> str:
 
 
 def convert(
-    net: Network, node: FxNode, values: Mapping[FxNode, Value], is_optional: bool = False
+    net: Network,
+    node: FxNode,
+    values: Mapping[FxNode, Value],
+    is_optional: bool = False,
+    multiplied: frozenset[str] = frozenset(),
 ) -> list[Value | None]:
     """Add the operators of a node to a network; returns its results, None for those that are not computed.
 
     UnsupportedNode says why that cannot be done, be it that PyTorch gives another kind of result, or, of a node that is
-    optional, that PyTorch computes it at less cost.
+    optional, that PyTorch computes it at less cost. `multiplied` are the 16-bit floats with matrix units (`Node`).
     """
     name = name_of(node)
     converter = converters().get(name)
     if converter is None:
         raise UnsupportedNode(f"operator {name} is not supported")
-    made = converter(_node(net, name, node, values, is_optional))
+    made = converter(replace(_node(net, name, node, values), is_optional=is_optional, multiplied=multiplied))
     results = list(made) if isinstance(made, list | tuple) else [made]
     for value, wanted in zip(results, _kinds(node), strict=True):
         if value is not None and wanted is not None and TensorKind(value.shape, value.dtype) != wanted:
@@ -51,7 +55,7 @@ def convert(
     return results
 
 
-def _node(net: Network, name: str, node: FxNode, values: Mapping[FxNode, Value], is_optional: bool) -> Node:
+def _node(net: Network, name: str, node: FxNode, values: Mapping[FxNode, Value]) -> Node:
     dense: set[str] = set()
 
     def operand(given: Any, argument: str) -> Any:
@@ -64,7 +68,7 @@ def _node(net: Network, name: str, node: FxNode, values: Mapping[FxNode, Value],
         return values[given]
 
     arguments = {argument: operand(given, argument) for argument, given in arguments_of(node).items()}
-    return Node(net, name, node.name, arguments, _kinds(node), used_results(node), frozenset(dense), is_optional)
+    return Node(net, name, node.name, arguments, _kinds(node), used_results(node), frozenset(dense))
 
 
 def arguments_of(node: FxNode) -> dict[str, Any]:
@@ -96,10 +100,11 @@ def _kinds(node: FxNode) -> list[TensorKind | None]:
     return [kind_of(each) if number in used else None for number, each in enumerate(value)]
 
 
-def refusal(node: FxNode, is_folded: bool = False) -> str | None:
+def refusal(node: FxNode, is_folded: bool = False, multiplied: frozenset[str] = frozenset()) -> str | None:
     """Return why a node stays PyTorch's, None where it is converted: by converting it in a network of its own.
 
-    One that is folded, as it depends on parameters alone, costs nothing in a run.
+    One that is folded, as it depends on parameters alone, costs nothing in a run. `multiplied` are the 16-bit floats
+    that the device has matrix units for.
     """
     if node.op != "call_function":
         return f"{node.op} is not supported"
@@ -112,7 +117,7 @@ def refusal(node: FxNode, is_folded: bool = False) -> str | None:
     net = Network()
     try:
         inputs = {each: _given(net, each) for each in node.all_input_nodes}
-        convert(net, node, inputs, is_optional=not is_folded)
+        convert(net, node, inputs, not is_folded, multiplied)
     except (UnsupportedNode, ExpressionError, ValueError) as error:
         return str(error)
     return None

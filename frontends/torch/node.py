@@ -8,12 +8,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ...dialects.element import DTYPES, element_bytes, is_float
 from ...graph.network import Network, Value
 from .errors import UnsupportedNode
 from .types import TensorKind, dtype_name
 
 Converter = Callable[["Node"], Any]
 F = TypeVar("F", bound=Converter)
+MOST_HALF_TERMS = 1 << 30
+"""Terms of a product of 16-bit floats, from which on PyTorch's kernels are faster than untuned ones of ours. On an H200
+1024^3 takes 10.4 us where they take 5.4, and larger ones alike, 16 x 4096 x 4096 11.0 and 9.2, layers of ResNet-50 half
+of theirs (benchmarks/results/tensor-search-h200-2026-11-23.md)."""
 
 
 def aten(*names: str) -> Callable[[F], F]:
@@ -45,6 +50,8 @@ class Node:
     """Tensors among the arguments that are contiguous in PyTorch's memory."""
     is_optional: bool = False
     """True where PyTorch runs what is refused."""
+    multiplied: frozenset[str] = frozenset()
+    """The 16-bit types of floats that the device has matrix units for, which schedules use."""
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]
@@ -118,6 +125,21 @@ class Node:
         wide = self.reshaped(value, [1] * (len(shape) - len(value.shape)) + list(value.shape))
         made: Value = wide if wide.shape == tuple(shape) else self.apply("broadcast_to", wide, shape=tuple(shape))
         return made
+
+    def require_products(self, what: str, dtype: str, terms: int) -> None:
+        """Refuse sums of so many products of numbers that are no floats, and what PyTorch is faster at, if it can run.
+
+        Of 16-bit floats those are what the device has no matrix units for, and sums of `MOST_HALF_TERMS` and more.
+        """
+        element = DTYPES[dtype]
+        if not is_float(element):
+            raise UnsupportedNode(f"{what} of {dtype} stay PyTorch's")
+        if not self.is_optional or element_bytes(element) != 2:
+            return
+        if dtype not in self.multiplied:
+            raise UnsupportedNode(f"{what} of {dtype} stay PyTorch's, for want of matrix units that schedules use")
+        if terms >= MOST_HALF_TERMS:
+            raise UnsupportedNode(f"{what} of {dtype} with {terms:,} terms are faster in PyTorch")
 
     def prefer_pytorch(self, steps: int, most: int) -> None:
         """Refuse the node where PyTorch can run it, and our way takes more steps than are worth it."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any
 
+from .devices import multiplied_on
 from .importer import FxNode, is_getitem, name_of, refusal
+from .options import TorchOptions
 
 GraphModule = Any
 _VIEWS = frozenset(
@@ -54,19 +57,20 @@ _IS_VIEW = "a view that PyTorch makes of a result"
 
 
 def partitioned(
-    gm: GraphModule, takes: Callable[[Any], bool], frozen: frozenset[FxNode] = frozenset()
+    gm: GraphModule, options: TorchOptions, frozen: frozenset[FxNode] = frozenset()
 ) -> tuple[GraphModule, dict[FxNode, str]]:
     """Replace regions of a graph by submodules `fused_N`; returns the graph and why each other operator stays.
 
-    A region is on one device, of those that `takes` says are taken. `frozen` are placeholders that are constants of
+    A region is on one device, of those that `options` take. `frozen` are placeholders that are constants of
     regions.
     """
     separate_returned_views(gm)
+    multiplied = cache(partial(multiplied_on, target=options.target))
     refused, folded = {}, set(frozen)
     for node in gm.graph.nodes:
         if node.op == "get_attr" or (node.op == "call_function" and folded.issuperset(node.all_input_nodes)):
             folded.add(node)
-        if node.op == "call_function" and (why := _refusal(node, takes, node in folded)) is not None:
+        if node.op == "call_function" and (why := _refusal(node, options, multiplied, node in folded)) is not None:
             refused[node] = why
     ours = [n for n in gm.graph.nodes if n.op == "call_function" and n not in refused]
     for device in sorted({str(device) for node in ours for device in devices_of(node)}):
@@ -109,15 +113,17 @@ def devices_of(node: FxNode) -> set[Any]:
     return {each.device for each in flat if hasattr(each, "device")}
 
 
-def _refusal(node: FxNode, takes: Callable[[Any], bool], is_folded: bool) -> str | None:
+def _refusal(
+    node: FxNode, options: TorchOptions, multiplied: Callable[[Any], frozenset[str]], is_folded: bool
+) -> str | None:
     """Return why a node stays PyTorch's, None where it is compiled if its region is worth it."""
     devices = sorted(devices_of(node), key=str)
     for device in devices:
-        if not takes(device):
+        if not options.takes(device):
             return f"tensors on {device} stay PyTorch's"
     if len(devices) > 1 and not is_getitem(node):
         return f"it has tensors on {' and '.join(map(str, devices))}"
-    return refusal(node, is_folded)
+    return refusal(node, is_folded, multiplied(devices[0]) if devices else frozenset())
 
 
 def _result_of(node: FxNode, refused: Mapping[FxNode, str]) -> bool:

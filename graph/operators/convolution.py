@@ -24,9 +24,10 @@ def _conv1d(
     dilation: Ints = 1,
     groups: int = 1,
     layout: str = "NCW",
+    pad_value: float = 0,
 ) -> Tensor:
     convolve = _of_layout("conv1d", layout, {"NCW": topi.nn.conv1d_ncw, "NWC": topi.nn.conv1d_nwc})
-    return convolve(data, weight, stride, padding, dilation, groups)
+    return convolve(data, weight, stride, padding, dilation, groups, pad_value=pad_value)
 
 
 def _conv2d(
@@ -38,9 +39,10 @@ def _conv2d(
     dilation: Ints = 1,
     groups: int = 1,
     layout: str = "NCHW",
+    pad_value: float = 0,
 ) -> Tensor:
     convolve = _of_layout("conv2d", layout, {"NCHW": topi.nn.conv2d_nchw, "NHWC": topi.nn.conv2d_nhwc})
-    return convolve(data, weight, stride, padding, dilation, groups)
+    return convolve(data, weight, stride, padding, dilation, groups, pad_value=pad_value)
 
 
 def _depthwise_conv2d(
@@ -51,9 +53,11 @@ def _depthwise_conv2d(
     padding: Padding = 0,
     dilation: Ints = 1,
     layout: str = "NCHW",
+    pad_value: float = 0,
 ) -> Tensor:
     known = {"NCHW": topi.nn.depthwise_conv2d_nchw, "NHWC": topi.nn.depthwise_conv2d_nhwc}
-    return _of_layout("depthwise_conv2d", layout, known)(data, weight, stride, padding, dilation)
+    convolve = _of_layout("depthwise_conv2d", layout, known)
+    return convolve(data, weight, stride, padding, dilation, pad_value=pad_value)
 
 
 def _conv3d(
@@ -65,9 +69,10 @@ def _conv3d(
     dilation: Ints = 1,
     groups: int = 1,
     layout: str = "NCDHW",
+    pad_value: float = 0,
 ) -> Tensor:
     convolve = _of_layout("conv3d", layout, {"NCDHW": topi.nn.conv3d_ncdhw, "NDHWC": topi.nn.conv3d_ndhwc})
-    return convolve(data, weight, stride, padding, dilation, groups)
+    return convolve(data, weight, stride, padding, dilation, groups, pad_value=pad_value)
 
 
 def _conv2d_transpose(

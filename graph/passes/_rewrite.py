@@ -101,7 +101,9 @@ def is_constant(value: SSAValue) -> bool:
 
 
 def number_of(value: SSAValue) -> float | None:
-    """Return the number that a constant of one element is."""
+    """Return the number that a constant of one element is, in whatever shape."""
+    while (view := producer(value, "reshape")) is not None:
+        value = view.inputs[0]
     owner = value.owner
     return float(owner.value) if isinstance(owner, ConstantOp) and owner.value is not None else None
 

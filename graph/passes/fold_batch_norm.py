@@ -13,6 +13,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp, ConstantOp
 from ..types import dtype_of, shape_of, tensor_type
+from ._channels import CHANNELS, channel_axis
 from ._rewrite import Before, applied, is_constant, option, producer, replace, used_once
 
 
@@ -55,10 +56,10 @@ def _batch_norm(op: ApplyOp) -> SSAValue:
 def _multiply(op: ApplyOp) -> SSAValue | None:
     """Fold a product with one constant per channel into the weights of the convolution or matrix product before it."""
     for data, factor in (tuple(op.inputs), tuple(op.inputs)[::-1]):
-        product = producer(_without_bias(data)[0], *_CHANNELS)
+        product = producer(_without_bias(data)[0], *CHANNELS)
         if product is None or shape_of(data) != shape_of(op.outputs[0]):
             continue
-        axis, shape = _channel_axis(product), shape_of(data)
+        axis, shape = channel_axis(product), shape_of(data)
         if _along(shape_of(factor), shape, axis) and is_constant(factor):
             before = Before(op)
             return _scaled(before, data, axis, before.reshape(factor, (shape[axis],)))
@@ -69,10 +70,10 @@ def _add(op: ApplyOp) -> SSAValue | None:
     """Fold the second of two constant summands behind a convolution or matrix product into the first."""
     for data, shift in (tuple(op.inputs), tuple(op.inputs)[::-1]):
         source, bias = _without_bias(data)
-        product = producer(source, *_CHANNELS)
+        product = producer(source, *CHANNELS)
         if product is None or bias is None or shape_of(data) != shape_of(op.outputs[0]):
             continue
-        axis, shape = _channel_axis(product), shape_of(data)
+        axis, shape = channel_axis(product), shape_of(data)
         if all(_along(shape_of(v), shape, axis) for v in (bias, shift)) and is_constant(shift):
             return _shifted(Before(op), data, shift)
     return None
@@ -112,59 +113,15 @@ def _scaled(before: Before, data: SSAValue, axis: int, scale: SSAValue) -> SSAVa
 
 def _scaled_weights(before: Before, source: SSAValue, axis: int, scale: SSAValue) -> SSAValue | None:
     """Scale the weights of the product `source` along its output channels; None where that cannot be."""
-    op = producer(source, *_CHANNELS)
+    op = producer(source, *CHANNELS)
     if op is None or not is_constant(op.inputs[1]):
         return None
-    shape = _CHANNELS[op.operator.data](op)
-    if shape is None or axis != _channel_axis(op):
+    shape = CHANNELS[op.operator.data](op)
+    if shape is None or axis != channel_axis(op):
         return None
     weight = before.apply("multiply", op.inputs[1], before.reshape(scale, shape))
     label = source.name_hint
     return before.apply(op.operator.data, op.inputs[0], weight, label=label, **op.options.values)
-
-
-def _channel_axis(op: ApplyOp) -> int:
-    rank = len(shape_of(op.outputs[0]))
-    if op.operator.data in ("dense", "matmul"):
-        return rank - 1
-    return rank - 1 if str(option(op, "layout")).endswith("C") else 1
-
-
-def _conv_shape(op: ApplyOp) -> tuple[int, ...] | None:
-    weight = shape_of(op.inputs[1])
-    return (weight[-1],) if _channel_axis(op) > 1 else (weight[0], *(1,) * (len(weight) - 1))
-
-
-def _depthwise_shape(op: ApplyOp) -> tuple[int, ...] | None:
-    weight = shape_of(op.inputs[1])
-    return weight[2:] if _channel_axis(op) > 1 else (*weight[:2], 1, 1)
-
-
-def _transposed_shape(op: ApplyOp) -> tuple[int, ...] | None:
-    weight = shape_of(op.inputs[1])
-    if option(op, "groups") != 1:
-        return None
-    return (weight[-1],) if _channel_axis(op) > 1 else (1, weight[1], 1, 1)
-
-
-def _dense_shape(op: ApplyOp) -> tuple[int, ...] | None:
-    return (shape_of(op.inputs[1])[0], 1)
-
-
-def _matmul_shape(op: ApplyOp) -> tuple[int, ...] | None:
-    count = shape_of(op.outputs[0])[1]
-    return (count, 1) if option(op, "transpose_b") else (count,)
-
-
-_CHANNELS: dict[str, Callable[[ApplyOp], tuple[int, ...] | None]] = {
-    "conv2d": _conv_shape,
-    "conv3d": _conv_shape,
-    "depthwise_conv2d": _depthwise_shape,
-    "conv2d_transpose": _transposed_shape,
-    "dense": _dense_shape,
-    "matmul": _matmul_shape,
-}
-"""Operator -> the shape under which one number an output channel multiplies its weights."""
 
 
 _RULES: dict[str, Callable[[ApplyOp], SSAValue | None]] = {

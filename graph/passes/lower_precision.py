@@ -57,6 +57,7 @@ _KEPT = {
         "atanh",
         "sampling_weights",
     ),
+    "its scale is of float32": ("quantize", "dequantize", "saturate", "scaled_sum"),
     "its results are sums or products of many elements": ("sum", "prod", "mean", "cumsum", "cumprod"),
     "its options say which types it computes in": ("formula", "map_formula", "reduce_formula", "bitcast"),
 }

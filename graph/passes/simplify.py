@@ -146,7 +146,10 @@ def _convolution(op: ApplyOp) -> SSAValue | None:
 
 
 def _unpadded(op: ApplyOp) -> tuple[SSAValue, Any]:
-    """Return a convolution's input without the zeros put around it, and its padding with them."""
+    """Return a convolution's input without the zeros put around it, and its padding with them.
+
+    In the place of zero, the number that it pads with itself.
+    """
     data, padding = op.inputs[0], option(op, "padding")
     first = 1 if str(option(op, "layout")).endswith("C") else 2
     while (pad := producer(data, "pad")) is not None:
@@ -154,7 +157,9 @@ def _unpadded(op: ApplyOp) -> tuple[SSAValue, Any]:
         before = option(pad, "before")
         after = option(pad, "after") or before
         spatial = slice(first, first + count)
-        if option(pad, "value") != 0 or any(sum(ends) - sum(ends[spatial]) for ends in (before, after)):
+        if option(pad, "value") != option(op, "pad_value") or any(
+            sum(ends) - sum(ends[spatial]) for ends in (before, after)
+        ):
             break
         own = _padding_of(op, data, padding, spatial)
         padding = tuple(a + b for a, b in zip(own, (*before[spatial], *after[spatial]), strict=True))

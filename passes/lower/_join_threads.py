@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
+from ...dialects.index import IndexExpr
 from ...dialects.target import WARP
 from ._block_body import BodyWriter
 from ._block_plan import BlockPlan
@@ -34,14 +35,25 @@ def join_threads(launch: Launch, writer: BodyWriter, plan: BlockPlan, warps: boo
             )
         else:
             joined = _through_memory(launch, writer, plan, number, joined, size, position)
-        if plan.block.has_init:
-            result = joined
+        finish = partial(_finish, launch, writer, plan, number, joined, launch.is_below(position, size, 1))
+        rows = [c for c in _open_conditions(launch, plan) if "threadIdx.x" not in c.axes()]
+        if rows and access.place.scope != "local":
+            under(launch.at, rows, finish)
         else:
-            result = writer.combine(plan, number, writer.output(plan, number), joined)
-        if access.place.scope == "local":
-            writer.store(access, result)
-        else:
-            branch(launch.at, launch.is_below(position, size, 1), partial(writer.store, access, result))
+            finish()
+
+
+def _finish(
+    launch: Launch, writer: BodyWriter, plan: BlockPlan, number: int, joined: SSAValue, is_first: SSAValue
+) -> None:
+    """Store a result, in each thread's own memory or by the first thread; of rows that do not exist there is none."""
+    result, access = joined, plan.writes[number]
+    if not plan.block.has_init:
+        result = writer.combine(plan, number, writer.output(plan, number), joined)
+    if access.place.scope == "local":
+        writer.store(access, result)
+    else:
+        branch(launch.at, is_first, partial(writer.store, access, result))
 
 
 def _size(launch: Launch, plan: BlockPlan) -> int:
@@ -62,6 +74,11 @@ def _size(launch: Launch, plan: BlockPlan) -> int:
     return size
 
 
+def _open_conditions(launch: Launch, plan: BlockPlan) -> list[IndexExpr]:
+    """The conditions of a block that are not known to hold where its code is written."""
+    return [c for c in plan.conditions if launch.at.condition(c) is not True]
+
+
 def _element(buffer: SSAValue) -> Attribute:
     assert isinstance(buffer.type, MemRefType)
     element: Attribute = buffer.type.element_type
@@ -70,7 +87,7 @@ def _element(buffer: SSAValue) -> Attribute:
 
 def _own_value(launch: Launch, writer: BodyWriter, plan: BlockPlan, number: int, element: Attribute) -> SSAValue:
     """Return the value that this thread adds; the identity where its instance does not run."""
-    open_conditions = [c for c in plan.conditions if launch.at.condition(c) is not True]
+    open_conditions = _open_conditions(launch, plan)
     if not open_conditions:
         return writer.value(plan, number)
     held = launch.allocate(f"{plan.name}_own", element, 1, "local")

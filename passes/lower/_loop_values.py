@@ -43,6 +43,8 @@ class LoopValues:
         self.ranges = _Ranges()
         self._settled: dict[IndexExpr, IndexExpr] = {}
         self._settled_at = 0
+        self._axes: dict[IndexExpr, tuple[str, ...]] = {}
+        self._simplified: dict[tuple[object, ...], IndexExpr] = {}
 
     def fixed(self, expr: IndexExpr) -> IndexExpr:
         """The expression with constant loops replaced, simplified for the ranges of the others."""
@@ -66,8 +68,17 @@ class LoopValues:
                 else:
                     terms.append((atom, c))
             return IndexExpr(tuple(terms), const)
-        constants = {n: IndexExpr((), env[n]) for n in expr.axes() if type(env.get(n)) is int}  # type: ignore[arg-type]
-        return expr.substitute(constants).simplify(self.ranges)
+        axes = self._axes.get(expr)
+        if axes is None:
+            axes = self._axes[expr] = tuple(sorted(expr.axes()))
+        values = [value if type(value := env.get(n)) is int else None for n in axes]
+        # Copies of an unrolled loop that the expression does not name have the same one; terms keep their order.
+        key = (expr.terms, expr.const, *values, *map(self.ranges.get, axes))
+        found = self._simplified.get(key)
+        if found is None:
+            constants = {n: IndexExpr((), value) for n, value in zip(axes, values, strict=True) if value is not None}
+            found = self._simplified[key] = expr.substitute(constants).simplify(self.ranges)
+        return found
 
     def iteration(self, op: AtOp) -> tuple[IndexExpr, tuple[int, int]]:
         """The iteration of a loop that nests are run for, and the values that it can have where they are."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...dialects import index as ir
-from .sizes import Size, absolute, equal, gcd, less, maximum, minimum, negated, where
+from .sizes import Size, SizeValue, absolute, equal, gcd, less, maximum, minimum, negated, where
 
 Extents: TypeAlias = Mapping[str, Size]
 """The extent of each name; it runs from 0."""
@@ -303,8 +303,10 @@ def name_of(atom: Atom, extents: Extents) -> tuple[str, Size]:
 
 
 def _is_positive(size: Size) -> bool:
-    """True where a coefficient surely is one: those that depend on decisions are tile sizes."""
-    return not isinstance(size, int | float) or size >= 0
+    """True where a coefficient surely is: those that depend on decisions are tile sizes, but for factors below 0."""
+    if not isinstance(size, SizeValue):
+        return size >= 0
+    return size.op != "mul" or all(_is_positive(a) for a in size.args if not isinstance(a, str))
 
 
 def _divided(atom: Quotient | Remainder, inner: Extents, outer: Extents, caps: Sequence[Cap]) -> tuple[Index, Size]:

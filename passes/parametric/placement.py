@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..schedule._marks import PIPELINE_STAGES
 from .digits import kept_indices
@@ -20,23 +20,26 @@ def kept_part(nest: Nest, buffer: Buffer, owner: Loop | None) -> Buffer:
 def _shape(nest: Nest, buffer: Buffer, owner: Loop | None) -> list[Size]:
     """The extents that `passes.analysis.placement` gives a buffer."""
     gpu = nest.target.is_gpu
+    together = gpu and buffer.scope == "shared"
     owner = _outside_of_lanes(owner)
     stages = [s for s in nest.root.stages() if any(a.buffer is buffer for a in s.accesses)]
     own = _own_threads(owner, stages) if gpu and buffer.scope == "local" else {}
     boxes: list[SizedInterval | None] = [None] * len(buffer.shape)
     places: list[list[tuple[Index, dict[str, Size]]]] = [[] for _ in buffer.shape]
     for stage in stages:
-        outer, inner = _ranges(stage, owner, gpu and buffer.scope == "shared")
+        outer, inner = _ranges(stage, owner, together)
         outer |= own
         inner = {name: extent for name, extent in inner.items() if name not in own}
         bound = stage.bound
+        capped = _narrowed(inner, outer, stage.caps) if together and stage.caps else None
         for indices in [a.indices for a in stage.accesses if a.buffer is buffer]:
             for d, index in enumerate(indices):
                 place = index.substitute(bound)
                 places[d].append((place, inner))
                 part = interval_of(place, inner, outer)
-                if gpu and buffer.scope == "shared":
-                    part = _smallest(part, place, inner, outer, stage.caps)
+                if capped is not None:
+                    others = interval_of(place, inner, outer, stage.caps), interval_of(place, capped, outer)
+                    part = _smallest(part, others)
                 known = boxes[d]
                 boxes[d] = part if known is None else union(known, part, outer)
     shape = [_bounded(box, extent) for box, extent in zip(boxes, buffer.shape, strict=True)]
@@ -59,9 +62,9 @@ def _ranges(stage: Stage, owner: Loop | None, together: bool) -> tuple[dict[str,
     return {name: extent for name, extent in outer.items() if name not in inner}, inner
 
 
-def _smallest(part: SizedInterval, place: Index, inner: Extents, outer: Extents, caps: Sequence[Cap]) -> SizedInterval:
+def _smallest(part: SizedInterval, others: Iterable[SizedInterval]) -> SizedInterval:
     """The interval, or a smaller one: the threads that fill it may be more than the elements, held by a predicate."""
-    for other in (interval_of(place, inner, outer, caps), interval_of(place, _narrowed(inner, outer, caps), outer)):
+    for other in others:
         smaller = less(other.extent, part.extent)
         low = (
             other.low.times_where(smaller) + part.low.times_where(negated(smaller))

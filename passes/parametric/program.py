@@ -68,14 +68,14 @@ class Program:
     """Computes outputs from columns; operations nobody needs are left out, and buffers are used again."""
 
     def __init__(self, graph: SizeGraph, outputs: Sequence[Size]) -> None:
-        needed = _needed(outputs)
+        last_use = _last_uses(graph, outputs)
         self.columns: dict[str, int] = {}
         self.steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Any]]] = []
         """Function to call, with the places of its operands and of its result in the list of all values."""
         self._constants: dict[float, int] = {}
         self._slots = 0
         self.outputs = tuple(outputs)
-        slot_of = self._allocate([v for v in graph.nodes if v.index in needed], _last_uses(graph, needed, outputs))
+        slot_of = self._allocate([v for v in graph.nodes if v.index in last_use], last_use)
         self._results = [slot_of[o.index] if isinstance(o, SizeValue) else float(o) for o in outputs]
 
     @property
@@ -84,26 +84,34 @@ class Program:
         return len(self.steps)
 
     def _allocate(self, nodes: Sequence[SizeValue], last_use: Mapping[int, int]) -> dict[int, int]:
+        """The slot of each value by its index; that of a value nobody needs any more is given to a later one."""
         slot_of: dict[int, int] = {}
+        columns = [node for node in nodes if node.op == "column"]
+        for slot, node in enumerate(columns):
+            self.columns[str(node.args[0])] = slot_of[node.index] = slot
+        self._slots = len(columns)
         free: list[int] = []
         for node in nodes:
             if node.op == "column":
-                self.columns[str(node.args[0])] = slot_of[node.index] = self._slots
-                self._slots += 1
-        for node in nodes:
-            if node.op == "column":
                 continue
-            operands = [a for a in node.args if isinstance(a, SizeValue)]
-            args = [slot_of[a.index] if isinstance(a, SizeValue) else self._constant(float(a)) for a in node.args]
+            places: list[int] = []
+            done: list[int] = []
+            for a in node.args:
+                if not isinstance(a, SizeValue):
+                    places.append(self._constant(float(a)))
+                    continue
+                place = slot_of[a.index]
+                places.append(place)
+                if last_use[a.index] == node.index and a.op != "column" and place not in done:
+                    done.append(place)
             if free:
                 slot = free.pop()
             else:
                 slot = self._slots
                 self._slots += 1
             slot_of[node.index] = slot
-            self.steps.append((_FUNCTIONS[node.op], itemgetter(*args, slot)))
-            for index in {a.index for a in operands if a.op != "column" and last_use[a.index] == node.index}:
-                free.append(slot_of[index])
+            self.steps.append((_FUNCTIONS[node.op], itemgetter(*places, slot)))
+            free += done
         return slot_of
 
     def _constant(self, value: float) -> int:
@@ -147,26 +155,13 @@ class Program:
                 result[column, start:end] = memory[value]
 
 
-def _needed(outputs: Sequence[Size]) -> set[int]:
-    """The indices of all values that the outputs depend on."""
-    waiting = [o for o in outputs if isinstance(o, SizeValue)]
-    found = {v.index for v in waiting}
-    while waiting:
-        for arg in waiting.pop().args:
-            if isinstance(arg, SizeValue) and arg.index not in found:
-                found.add(arg.index)
-                waiting.append(arg)
-    return found
-
-
-def _last_uses(graph: SizeGraph, needed: set[int], outputs: Sequence[Size]) -> dict[int, int]:
-    """For each value the index of the last one that uses it; outputs are used to the end."""
-    last: dict[int, int] = {}
-    for node in graph.nodes:
-        if node.index in needed:
+def _last_uses(graph: SizeGraph, outputs: Sequence[Size]) -> dict[int, int]:
+    """For each value that the outputs depend on the index of the last one that uses it; outputs are used to the end."""
+    end = len(graph.nodes)
+    last = {o.index: end for o in outputs if isinstance(o, SizeValue)}
+    for node in reversed(graph.nodes):  # operands are older than what is made of them
+        if node.index in last:
             for arg in node.args:
                 if isinstance(arg, SizeValue):
-                    last[arg.index] = node.index
-    end = len(graph.nodes)
-    last.update({o.index: end for o in outputs if isinstance(o, SizeValue)})
+                    last.setdefault(arg.index, node.index)
     return last

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ...dialects.target import Target
+from ..collector import collector_paused
 from ..open_number import open_names
 from ..pipeline_text import apply_schedule, lower_to_loops, parse_schedule
 from ..primitive import UnknownStepError
@@ -60,8 +61,9 @@ def program_of_schedule(
 
     UnknownStepError as for `nest_of_schedule`.
     """
-    graph = SizeGraph()
-    return Program(graph, asked(nest_of_schedule(module, target, schedule, graph)))
+    with collector_paused():
+        graph = SizeGraph()
+        return Program(graph, asked(nest_of_schedule(module, target, schedule, graph)))
 
 
 def replay_steps(nest: Nest, steps: Iterable[ModulePass], sizes: Sizes) -> None:

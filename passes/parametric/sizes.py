@@ -19,30 +19,47 @@ _COMMUTATIVE = frozenset(("add", "mul", "minimum", "maximum", "gcd", "equal"))
 
 
 class SizeGraph:
-    """Expressions over named columns, each built once however often it is asked for."""
+    """Expressions over named columns, each built once however often it is asked for.
+
+    A schedule's features are some 90,000 operations and 20,000 expressions, so what is known is looked up first.
+    """
 
     def __init__(self) -> None:
         self.nodes: list[SizeValue] = []
-        self._known: dict[tuple[object, ...], SizeValue] = {}
+        self._known: dict[str, dict[tuple[Size | str, ...], SizeValue]] = {
+            op: {} for op in ("column", "where", *NUMBERS)
+        }
 
     def column(self, name: str) -> SizeValue:
         """The column called `name`."""
-        return self._node(("column", name), "column", (name,))
+        return self._known["column"].get((name,)) or self._node("column", (name,))
 
-    def apply(self, op: str, *args: Size) -> Size:
-        """An operation on numbers and expressions; a number where all are."""
-        if op in _COMMUTATIVE and _order(args[0]) > _order(args[1]):
-            args = (args[1], args[0])
-        simple = _simplified(op, args)
-        return simple if simple is not None else self._node((op, *map(_key, args)), op, args)
+    def one(self, op: str, a: SizeValue) -> SizeValue:
+        """An operation of one operand."""
+        return self._known[op].get((a,)) or self._node(op, (a,))
 
-    def _node(self, key: tuple[object, ...], op: str, args: tuple[Size | str, ...]) -> SizeValue:
-        known = self._known.get(key)
-        if known is None:
-            known = SizeValue(self, len(self.nodes), op, args)
-            self._known[key] = known
-            self.nodes.append(known)
-        return known
+    def two(self, op: str, a: Size, b: Size) -> Size:
+        """An operation of two operands, of which one at least is an expression."""
+        if op in _COMMUTATIVE and isinstance(b, SizeValue) and (not isinstance(a, SizeValue) or a.index > b.index):
+            a, b = b, a  # numbers behind expressions, expressions by age
+        known = self._known[op].get((a, b))
+        if known is not None:
+            return known
+        rule = _SIMPLER.get(op)
+        simple = rule(a, b) if rule is not None else None
+        return simple if simple is not None else self._node(op, (a, b))
+
+    def choice(self, condition: SizeValue, yes: Size, no: Size) -> Size:
+        """One of two sizes by a condition that is an expression."""
+        if yes is no or _same_number(yes, no):
+            return no
+        args = (condition, yes, no)
+        return self._known["where"].get(args) or self._node("where", args)
+
+    def _node(self, op: str, args: tuple[Size | str, ...]) -> SizeValue:
+        node = self._known[op][args] = SizeValue(self, len(self.nodes), op, args)
+        self.nodes.append(node)
+        return node
 
 
 class SizeValue:
@@ -60,43 +77,43 @@ class SizeValue:
         return self.args[0] if self.op == "column" else f"{self.op}({', '.join(map(repr, self.args))})"  # type: ignore[return-value]
 
     def __add__(self, other: Size) -> Size:
-        return self.graph.apply("add", self, other)
+        return self.graph.two("add", self, other)
 
     def __radd__(self, other: Size) -> Size:
-        return self.graph.apply("add", self, other)
+        return self.graph.two("add", self, other)
 
     def __sub__(self, other: Size) -> Size:
-        return self.graph.apply("sub", self, other)
+        return self.graph.two("sub", self, other)
 
     def __rsub__(self, other: Size) -> Size:
-        return self.graph.apply("sub", other, self)
+        return self.graph.two("sub", other, self)
 
     def __mul__(self, other: Size) -> Size:
-        return self.graph.apply("mul", self, other)
+        return self.graph.two("mul", self, other)
 
     def __rmul__(self, other: Size) -> Size:
-        return self.graph.apply("mul", self, other)
+        return self.graph.two("mul", self, other)
 
     def __truediv__(self, other: Size) -> Size:
-        return self.graph.apply("div", self, other)
+        return self.graph.two("div", self, other)
 
     def __rtruediv__(self, other: Size) -> Size:
-        return self.graph.apply("div", other, self)
+        return self.graph.two("div", other, self)
 
     def __floordiv__(self, other: Size) -> Size:
-        return self.graph.apply("floordiv", self, other)
+        return self.graph.two("floordiv", self, other)
 
     def __rfloordiv__(self, other: Size) -> Size:
-        return self.graph.apply("floordiv", other, self)
+        return self.graph.two("floordiv", other, self)
 
     def __mod__(self, other: Size) -> Size:
-        return self.graph.apply("mod", self, other)
+        return self.graph.two("mod", self, other)
 
     def __rmod__(self, other: Size) -> Size:
-        return self.graph.apply("mod", other, self)
+        return self.graph.two("mod", other, self)
 
     def __neg__(self) -> Size:
-        return self.graph.apply("sub", 0, self)
+        return self.graph.two("sub", 0, self)
 
 
 class Sizes:
@@ -122,42 +139,54 @@ NUMBERS: dict[str, Callable[..., Number]] = {
     "gcd": lambda a, b: math.gcd(int(a), int(b)),
     "less": lambda a, b: float(a < b),
     "equal": lambda a, b: float(a == b),
-    "where": lambda c, a, b: a if c else b,
     "log2": math.log2,
     "absolute": abs,
 }
 """Function of each operation on numbers."""
 
 
-def _simplified(op: str, args: tuple[Size, ...]) -> Size | None:  # noqa: C901
-    """The value of an operation that needs no node of its own."""
-    if not any(isinstance(a, SizeValue) for a in args):
-        return NUMBERS[op](*args)
-    a, b = args[0], args[-1]
-    match op:
-        case "add" | "sub" if _is(b, 0):
-            return a
-        case "add" if _is(a, 0):
-            return b
-        case "sub" if a is b:
-            return 0
-        case "mul" if _is(a, 0) or _is(b, 0):
-            return 0
-        case "mul" | "div" | "floordiv" if _is(b, 1):
-            return a
-        case "mul" if _is(a, 1):
-            return b
-        case "div" | "floordiv" | "mod" if _is(a, 0):
-            return 0
-        case "mod" if _is(b, 1):
-            return 0
-        case "minimum" | "maximum" | "gcd" if a is b:
-            return a
-        case "where" if not isinstance(a, SizeValue):
-            return args[1] if a else b
-        case "where" if args[1] is b or _same_number(args[1], b):
-            return b
-    return None
+def _simpler_sum(a: Size, b: Size) -> Size | None:
+    return a if _is(b, 0) else None
+
+
+def _simpler_difference(a: Size, b: Size) -> Size | None:
+    if _is(b, 0):
+        return a
+    return 0 if a is b else None
+
+
+def _simpler_product(a: Size, b: Size) -> Size | None:
+    if _is(b, 0):
+        return 0
+    return a if _is(b, 1) else None
+
+
+def _simpler_quotient(a: Size, b: Size) -> Size | None:
+    if _is(b, 1):
+        return a
+    return 0 if _is(a, 0) else None
+
+
+def _simpler_remainder(a: Size, b: Size) -> Size | None:
+    return 0 if _is(a, 0) or _is(b, 1) else None
+
+
+def _one_of_equals(a: Size, b: Size) -> Size | None:
+    return a if a is b else None
+
+
+_SIMPLER: dict[str, Callable[[Size, Size], Size | None]] = {
+    "add": _simpler_sum,
+    "sub": _simpler_difference,
+    "mul": _simpler_product,
+    "div": _simpler_quotient,
+    "floordiv": _simpler_quotient,
+    "mod": _simpler_remainder,
+    "minimum": _one_of_equals,
+    "maximum": _one_of_equals,
+    "gcd": _one_of_equals,
+}
+"""For each operation the value that needs no node of its own; operands in order, one of them an expression."""
 
 
 def _is(size: Size, number: int) -> bool:
@@ -168,49 +197,45 @@ def _same_number(a: Size, b: Size) -> bool:
     return not isinstance(a, SizeValue) and not isinstance(b, SizeValue) and a == b
 
 
-def _key(size: Size) -> object:
-    return size if isinstance(size, SizeValue) else ("number", size)
+def _two(op: str, a: Size, b: Size) -> Size:
+    if isinstance(a, SizeValue):
+        return a.graph.two(op, a, b)
+    return b.graph.two(op, a, b) if isinstance(b, SizeValue) else NUMBERS[op](a, b)
 
 
-def _order(size: Size) -> float:
-    """Numbers behind expressions, as the simplifications expect them; expressions by age."""
-    return size.index if isinstance(size, SizeValue) else math.inf
-
-
-def _apply(op: str, *args: Size) -> Size:
-    for arg in args:
-        if isinstance(arg, SizeValue):
-            return arg.graph.apply(op, *args)
-    return NUMBERS[op](*args)
+def _one(op: str, a: Size) -> Size:
+    return a.graph.one(op, a) if isinstance(a, SizeValue) else NUMBERS[op](a)
 
 
 def minimum(a: Size, *others: Size) -> Size:
     """The smallest."""
     for other in others:
-        a = _apply("minimum", a, other)
+        a = _two("minimum", a, other)
     return a
 
 
 def maximum(a: Size, *others: Size) -> Size:
     """The largest."""
     for other in others:
-        a = _apply("maximum", a, other)
+        a = _two("maximum", a, other)
     return a
 
 
 def where(condition: Size, yes: Size, no: Size) -> Size:
     """`yes` where the condition is not zero, else `no`."""
-    return _apply("where", condition, yes, no)
+    if not isinstance(condition, SizeValue):
+        return yes if condition else no
+    return condition.graph.choice(condition, yes, no)
 
 
 def less(a: Size, b: Size) -> Size:
     """1 where `a < b`, else 0."""
-    return _apply("less", a, b)
+    return _two("less", a, b)
 
 
 def equal(a: Size, b: Size) -> Size:
     """1 where `a == b`, else 0."""
-    return _apply("equal", a, b)
+    return _two("equal", a, b)
 
 
 def negated(condition: Size) -> Size:
@@ -230,17 +255,17 @@ def ceil_div(a: Size, b: Size) -> Size:
 
 def gcd(a: Size, b: Size) -> Size:
     """The greatest common divisor of whole numbers; that of 0 and b is b."""
-    return _apply("gcd", a, b)
+    return _two("gcd", a, b)
 
 
 def absolute(a: Size) -> Size:
     """The value without its sign."""
-    return _apply("absolute", a)
+    return _one("absolute", a)
 
 
 def log2(a: Size) -> Size:
     """The base-2 logarithm of a positive number."""
-    return _apply("log2", a)
+    return _one("log2", a)
 
 
 def product(sizes: list[Size] | tuple[Size, ...]) -> Size:

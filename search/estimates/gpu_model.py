@@ -196,29 +196,29 @@ class GpuModel:
             waste = waste * np.ceil(axis.extent / tile) * tile / axis.extent
         return waste
 
-    def _held(self, c: Columns) -> Array:
-        """Registers of a thread with copies on their way to shared memory."""
+    def _held(self, c: Columns, planned: Array) -> Array:
+        """Registers of a thread with copies on their way to shared memory, of `planned_elements`."""
         through = c[self.registers] * (c[self.stages] > 1)
-        return np.asarray(self.planned_elements(c) / c[self.stages] / self.threads(c) * through)
+        return np.asarray(planned / c[self.stages] / self.threads(c) * through)
 
-    def _registers(self, c: Columns) -> Array:
+    def _registers(self, c: Columns, planned: Array) -> Array:
         """Registers of a thread: accumulators, a step's operands, copies on their way, addresses."""
-        held = self._held(c)
+        held = self._held(c, planned)
         operands = np.sum([self._loads(c, o)[0] for o in self.operands], axis=0)
         return np.asarray(self._accumulators(c) + operands + held + 24)
 
     def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """Threads, shared memory, registers and tails within what the target has."""
-        threads = self.threads(c)
+        threads, planned = self.threads(c), self.planned_elements(c)
         mask = (threads <= max(1, self.target.max_threads_per_block)) & (threads >= WARP) & (threads % WARP == 0)
-        words = self.planned_elements(c) + self.joined_elements(c)
+        words = planned + self.joined_elements(c)
         mask &= words * self.element_bytes + 16 * len(self.operands) <= self.target.max_shared_bytes
-        registers, on = self._registers(c), multiprocessor_of(self.target)
+        registers, on = self._registers(c, planned), multiprocessor_of(self.target)
         mask &= (registers <= on.registers_per_thread) & (registers * threads <= on.registers)
         mask &= self._waste(c) <= 2.2
         for axis in self.axes:
             mask &= self._tile(c, axis) < 2 * axis.extent
-        mask &= self._held(c) <= MOST_HELD
+        mask &= self._held(c, planned) <= MOST_HELD
         virtual = self._product(c, [a.virtual for a in self.axes])
         mask &= virtual <= max(1, self.target.max_vthreads)
         return np.asarray(mask & self._pipeline_fits(c) & (self._accumulators(c) * self._copies(c) <= MOST_FMAS))
@@ -319,9 +319,10 @@ class GpuModel:
             stores = through * c[operand.vector] if operand.turned else through
             moves = moves + np.ceil(vectors) * (COPY_INSTRUCTIONS * np.where(through, 1, scalars) + stores)
             stored = stored + np.ceil(vectors) * scalars * self._store_conflicts(c, operand)
-        filled = self.planned_elements(c) / stages * self.element_bytes
+        planned = self.planned_elements(c)
+        filled = planned / stages * self.element_bytes
         joined = self.joined_elements(c) * self.element_bytes
-        registers = np.minimum(on.registers_per_thread, self._registers(c))
+        registers = np.minimum(on.registers_per_thread, self._registers(c, planned))
         per_sm = np.minimum(
             np.minimum(on.threads // threads, on.shared_bytes // (filled * stages + joined + SHARED_RESERVED)),
             on.registers // (np.ceil(registers / 8) * 8 * threads),

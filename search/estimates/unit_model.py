@@ -29,6 +29,11 @@ TILE_LATENCY = 52
 L1_SHARE = 2
 """One part in so many of the first-level cache keeps what is used again: the rest streams through (Goto and van de
 Geijn, Anatomy of High-Performance Matrix Multiplication)."""
+UNFUSED_REGISTERS = 6
+"""Registers that products on their way to a sum take, and the limits and shuffles of an epilogue, which LLVM keeps
+through all of it: a sum that it spills for them costs a round trip to memory in each step. Products of 128 x 768 with
+768 x 768 (int16, `vpmaddwd`, AMD EPYC of Zen 3, one thread) run at 69 to 73 G multiply-adds a second in tiles of 8 x 1
+instructions, at 34 to 74 in 4 x 2, as it is a sum or not that is spilled, at 35 in 2 x 4, at 54 in 4 x 3."""
 DOT_LATENCY = 5
 """Cycles from the operands of a dot product in lanes to its result (the same manual, VPDPBUSD)."""
 
@@ -55,11 +60,17 @@ class UnitModel:
         """True where matrices are registers of their own."""
         return self.intrinsic.rows > 1
 
+    @property
+    def is_fused(self) -> bool:
+        """True where one instruction multiplies and adds."""
+        return self.intrinsic.code.startswith("llvm.")
+
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The sums of a register tile, one factor's matrices and one of the other's fit the registers."""
         rows, _, columns, _, _ = (c[name] for name in self.names)
         registers = TILE_REGISTERS if self.is_tiles else self.target.vector_registers
-        return np.asarray(rows * columns + columns + 1 <= registers)
+        taken = 0 if self.is_fused else UNFUSED_REGISTERS
+        return np.asarray(rows * columns + columns + 1 <= registers - taken)
 
     def limit_extents(self, c: Columns) -> npt.NDArray[np.bool_]:
         """Tiles divide the extents: an instruction cannot be cut."""

@@ -13,6 +13,7 @@ from ..features.catalogue import PRIOR, catalogue
 from ..measure.limits import Limits, why_unknown
 from ..measure.measurer import headline
 from ..records.file import Record, Role
+from ..records.record import duration
 from ..tune.progress import counted
 from .charts import curve_chart, prediction_chart, roofline_chart
 from .document import document
@@ -20,6 +21,7 @@ from .group import RecordGroup, repeats
 from .importance import FEWEST, Importance, decision_importance, feature_importance
 from .knobs import Knob, knobs_of
 from .network import NetworkTrace, section
+from .pace import pace_of
 from .steps import Step, steps_of
 from .vega import figure, scripts
 
@@ -53,6 +55,9 @@ def _body(
         return
     workloads = counted(len(all_groups), "workload")
     yield f'<p class="soft">{len(records)} measurements of {workloads}, {_when(records)}.</p>'
+    pace = pace_of(r for group in all_groups for r in group.trials)
+    if pace is not None:
+        yield f'<p class="soft">{as_text(str(pace))}.</p>'
     for trace in networks:
         yield from section(trace)
     if len(all_groups) > 1:
@@ -170,6 +175,9 @@ def figures(group: RecordGroup, limits: Limits | None) -> str:
     )
     building, running = sum(r.build_s for r in group.records), sum(r.run_s for r in group.records)
     rows.append(("spent", f"{building:.1f} s of building (in parallel), {running:.1f} s of running and checking"))
+    if (pace := pace_of(group.trials)) is not None and pace.near_s is not None:
+        near = counted(pace.near_trials or 0, "trial")
+        rows.append(("within 5% of the best", f"after {near}, {duration(pace.near_s)}"))
     return facts(rows)
 
 

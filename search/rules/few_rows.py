@@ -6,12 +6,9 @@ Packing reads and writes the operand once before it is read, which only many row
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
-
-import numpy as np
 
 from ...dialects.attributes import Axis
 from ...dialects.element import element_bytes
@@ -29,6 +26,7 @@ from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand, anchors_in, find_anchor
 from ._ahead import may_be_packed_ahead
 from ._lanes import upto
+from ._liked import liked_best
 
 MOST_ROWS = 32
 """Rows that one column is multiplied with, at most; more are left to tiles of packed panels alone, which reuse more.
@@ -125,19 +123,10 @@ def _plan(anchor: Anchor, wide: Operand, target: Target) -> DotPlan:
         columns.name,
         width.name,
     )
-    holes = _best((rows, columns, width), model)
+    rows, columns, width = liked_best((rows, columns, width), model.seconds, model.limit_registers, model.limit_waste)
     names = tuple(a.name for a in outer)
-    return DotPlan(block, anchor.epilogue, row.name if row else "", column.name, terms.name, names, *holes, model)
-
-
-def _best(holes: tuple[Hole, Hole, Hole], model: DotModel) -> tuple[Hole, Hole, Hole]:
-    """The holes with the defaults that the model likes best."""
-    rows = np.array(list(product(*(hole.choices for hole in holes))))
-    columns = {hole.name: rows[:, k] for k, hole in enumerate(holes)}
-    legal = model.limit_registers(columns) & model.limit_waste(columns)
-    chosen = rows[int(np.argmin(np.where(legal, model.seconds(columns), np.inf)))]
-    first, second, third = (replace(hole, default=int(n)) for hole, n in zip(holes, chosen, strict=True))
-    return first, second, third
+    own = row.name if row else ""
+    return DotPlan(block, anchor.epilogue, own, column.name, terms.name, names, rows, columns, width, model)
 
 
 def _written(draft: Draft, block: str, target: Target) -> Draft | None:

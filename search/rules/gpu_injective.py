@@ -15,6 +15,7 @@ from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
 from ..structure.chains import unscheduled
 from ._gpu_factors import block_threads
+from ._gpu_turned import plan_gpu_turned, write_gpu_turned
 
 THREADS = (64, 128, 256, 512, 1024)
 """Threads of a block."""
@@ -25,7 +26,10 @@ VECTORS = (1, 2, 4)
 
 
 class GpuInjective(SketchRule):
-    """Schedule on a GPU what no other rule has scheduled."""
+    """Schedule on a GPU what no other rule has scheduled.
+
+    A block that reads along another axis than it writes goes through shared memory, on CUDA: a Mali's is main memory.
+    """
 
     order: ClassVar[int] = 700
 
@@ -34,8 +38,13 @@ class GpuInjective(SketchRule):
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         for block in unscheduled(draft):
-            if block.enclosing_loops and not block.is_reduction:
+            if not block.enclosing_loops or block.is_reduction:
+                continue
+            turned = plan_gpu_turned(block, target) if target.kind == "cuda" else None
+            if turned is None:
                 _write(draft, plan_elements(block, target))
+            else:
+                write_gpu_turned(draft, turned)
         return [draft]
 
 

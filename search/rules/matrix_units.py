@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
-
-import numpy as np
 
 from ...dialects.attributes import Axis
 from ...dialects.intrinsics import Intrinsic, intrinsics
@@ -30,12 +26,13 @@ from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand, anchors_in, find_anchor
 from ._ahead import dimension_names, may_be_packed_ahead
+from ._liked import liked_best
 
 MOST_UNITS = 2
 """Intrinsics that get a sketch each, of those that fit an anchor, by products in a cycle. Not measured: a search
 divides its trials among sketches, and the third best unit of current CPUs does a quarter of the best one's work."""
-ROWS = (1, 2, 3, 4, 5, 6, 8, 10, 12)
-"""Instructions of a register tile along rows."""
+ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
+"""Instructions of a register tile along rows; images of common networks are 7 times a power of 2 wide."""
 COLUMNS = (1, 2, 3, 4)
 """Instructions of a register tile along columns."""
 TILES = (1, 2, 4, 8, 16, 32)
@@ -47,7 +44,9 @@ STEPS = (1, 2, 4)
 class MatrixUnits(SketchRule):
     """On CPUs, beside tiles of plain multiply-adds: the estimates say which is tried first.
 
-    Extents must be multiples of the instruction's, as one cannot be cut.
+    Convolutions with channels last are products, too: of channels, summed over the window, and pixels of a line are
+    rows. What they read is padded before, by a block of its own, as instructions have no predicates. Extents must be
+    multiples of the instruction's, as one cannot be cut.
     """
 
     order: ClassVar[int] = 275
@@ -109,7 +108,7 @@ def _units(anchor: Anchor, target: Target) -> list[Intrinsic]:
 
 def _as_product(anchor: Anchor, intrinsic: Intrinsic) -> Product | None:
     """The anchor as a product that instructions divide evenly; None where it is none."""
-    if len(anchor.operands) != 2 or anchor.pads or anchor.element != intrinsic.c.type:
+    if len(anchor.operands) != 2 or anchor.element != intrinsic.c.type:
         return None
     *others, column = anchor.spatial
     moving = [o for o in anchor.operands if column.name in o.axes]
@@ -154,21 +153,12 @@ def _plan(anchor: Anchor, intrinsic: Intrinsic, parts: Product, target: Target) 
         names=tuple(hole.name for hole in holes),
     )
     outer_names, reduce_names = tuple(x.name for x in outer), tuple(x.name for x in reduce)
-    found = _best(holes, model)
+    found = liked_best(holes, model.seconds, model.limit_registers, model.limit_extents)
     return UnitPlan(anchor, intrinsic, parts, outer_names, reduce_names, is_ahead, found, model)
 
 
 def _dividing(choices: tuple[int, ...], extent: int) -> tuple[int, ...]:
     return tuple(n for n in choices if extent % n == 0)
-
-
-def _best(holes: Sequence[Hole], model: UnitModel) -> tuple[Hole, ...]:
-    """The holes with the defaults that the model likes best."""
-    rows = np.array(list(product(*(hole.choices for hole in holes))))
-    columns = {hole.name: rows[:, n] for n, hole in enumerate(holes)}
-    legal = model.limit_registers(columns) & model.limit_extents(columns)
-    chosen = rows[int(np.argmin(np.where(legal, model.seconds(columns), np.inf)))]
-    return tuple(replace(hole, default=int(n)) for hole, n in zip(holes, chosen, strict=True))
 
 
 def _written(draft: Draft, anchor: Anchor, intrinsic: Intrinsic, target: Target) -> Draft | None:

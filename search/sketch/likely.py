@@ -16,7 +16,7 @@ KEPT = 128
 """Of those, by the rules' estimate, the ones that a cost model compares: it takes 0.1 ms for each."""
 
 FAR = 1.6
-"""Times the least estimate of all sketches from which on a sketch is not looked at: 0.1 to 0.2 s for its features."""
+"""Times the least estimate of all sketches from which on a sketch is not looked at: about 0.1 s for its features."""
 
 
 def likeliest(sketches: Sequence[Sketch], model: CostModel | None = None) -> str:

@@ -16,17 +16,22 @@ class TemplateOperator:
     """A function from shapes to tensors, inputs first, under its name; `loops` are those of its reduction, in order.
 
     `when` tells reductions of the same loops apart: it is asked first, and of an operator without it is what is left.
+    Loops that are `optional` are missing for some shapes.
     """
 
     name: str
     tensors: Callable[..., Sequence[Tensor]]
     loops: str
     when: Condition | None = None
+    optional: tuple[str, ...] = ()
 
     def is_of(self, reduction: ComputeOp) -> bool:
         """Return whether a reduction of a network is one of this operator."""
-        loops = " ".join(axis.name for axis in reduction.axes.data)
-        return loops == self.loops and (self.when is None or self.when(reduction))
+        loops = [axis.name for axis in reduction.axes.data]
+        known = self.loops.split()
+        if loops != known and loops != [name for name in known if name not in self.optional]:
+            return False
+        return self.when is None or self.when(reduction)
 
 
 def only_reduction(stages: Iterable[object]) -> ComputeOp | None:

@@ -371,7 +371,7 @@ class _Run:
     def _models(self) -> list[str | CostModel]:
         wanted, count = self.options.cost_model, len(self.scheduler.tasks)
         if not self.scheduler.share_model and isinstance(wanted, str):
-            return [wanted] * count
+            return [_begun(task, self.options) for task in self.scheduler.tasks]
         model = make_model(wanted, self.options.seed) if isinstance(wanted, str) else wanted
         shared = SharedModel(model)
         return [shared.view(number) for number in range(count)]
@@ -404,6 +404,12 @@ class _TaskNotes(Silent):
     def note(self, text: str) -> None:
         """Say it of the task."""
         self._shown.note(f"{self._task}: {text}")
+
+
+def _begun(task: SchedulableTask, options: TuningOptions) -> str | CostModel:
+    """Return the cost model of a task alone: it starts from the one that ships for its kind of target, if one does."""
+    asked = task.search_task if isinstance(task, TemplateTask) else task
+    return asked.grounded(options).cost_model if isinstance(asked, SearchTask) else options.cost_model
 
 
 def _tunable(task: SchedulableTask) -> Tunable:

@@ -195,23 +195,42 @@ CASTS = [
 ]
 
 
-@pytest.mark.parametrize("lanes", SHAPES)
-@pytest.mark.parametrize(("op", "before", "after"), CASTS)
-def test_casts(op: str, before: str, after: str, lanes: int | None) -> None:
-    a = sample(before, 11, special=op == "arith.fptosi" or before == "f16")
+def casting(op: str, before: str, after: str, lanes: int | None) -> ModuleOp:
+    """A kernel that casts; xDSL's own parser takes these operations on scalars only."""
     cast = "builtin.unrealized_conversion_cast"
     text = program(f"%r = {cast} %x0 : {typed(before, lanes)} to {typed(after, lanes)}", [before], after, lanes)
     module = parse(text)
     for stand_in in [o for o in module.walk() if isinstance(o, UnrealizedConversionCastOp)]:
-        # xDSL's own parser takes these operations on scalars only.
         types = [result.type for result in stand_in.results]
         Rewriter.replace_op(stand_in, CAST_OPS[op].create(operands=list(stand_in.operands), result_types=types))
-    got = run_module(module, a)[whole(lanes)]
+    return module
+
+
+@pytest.mark.parametrize("lanes", SHAPES)
+@pytest.mark.parametrize(("op", "before", "after"), CASTS)
+def test_casts(op: str, before: str, after: str, lanes: int | None) -> None:
+    a = sample(before, 11, special=op == "arith.fptosi" or before == "f16")
+    got = run_module(casting(op, before, after, lanes), a)[whole(lanes)]
     if op == "arith.fptosi":
         finite = np.isfinite(a[whole(lanes)])
         close(got[finite], a[whole(lanes)][finite].astype(DTYPE[after]), exact=True)
     elif op not in ("arith.bitcast", "arith.extui", "arith.uitofp"):
         close(got, a.astype(DTYPE[after])[whole(lanes)], exact=True)
+
+
+@pytest.mark.parametrize("element", ["i8", "i16"])
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("lanes", [None, 16])
+def test_narrow_integers_of_floats_saturate(element: str, signed: bool, lanes: int | None) -> None:
+    """Toward zero, NaN to 0; lanes as numbers by themselves."""
+    bits = int(element[1:])
+    ends = [0.5, -0.5, 1.9, -1.9, 2.0**bits, -(2.0**bits), 2.0 ** (bits - 1), 2.0 ** (bits - 1) - 0.5]
+    a = np.array([*ends, -(2.0 ** (bits - 1)) - 0.9, 3e9, -3e9, 1e30, -1e30, np.inf, -np.inf, np.nan], np.float32)
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    expected = np.trunc(np.clip(np.nan_to_num(a, nan=0.0), low, high)).astype(f"{'' if signed else 'u'}int{bits}")
+    module = casting("arith.fptosi" if signed else "arith.fptoui", "f32", element, lanes)
+    got = run_module(module, a, check_interpreter=signed)  # to which integers in memory have a sign
+    np.testing.assert_array_equal(got, expected.view(got.dtype))
 
 
 @pytest.mark.parametrize("predicate", ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"])

@@ -1,12 +1,13 @@
 """A fleet of processes, by its commands: a device that is killed costs no trial, and `stop` leaves nothing."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from commands import call
 from fake_space import FakeSpace
 from fleets import KEY, fake_fleet, options_on
-from patience import wait_until
+from patience import PATIENCE_S, wait_until
 from processes import marked_processes
 
 import loopwright as lw
@@ -27,11 +28,11 @@ pytest.importorskip("distributed")
 SUPPORT = Path(fake_backend.__file__).parent
 
 
-@contextmanager
-def started(*words: str, mark: str) -> Iterator[subprocess.Popen[str]]:
-    """A command of a fleet, ended at the end."""
+@contextlib.contextmanager
+def started(*words: str, mark: str, first: Path = SUPPORT) -> Iterator[subprocess.Popen[str]]:
+    """A command of a fleet, ended at the end; modules are looked for in `first` before anywhere else."""
     name, _, value = mark.partition("=")
-    path = os.pathsep.join([str(SUPPORT), *sys.path])
+    path = os.pathsep.join([str(first), str(SUPPORT), *sys.path])
     process = subprocess.Popen(
         [sys.executable, "-m", "loopwright", "fleet", *words],
         env={**os.environ, "PYTHONPATH": path, name: value},
@@ -81,6 +82,49 @@ def test_a_killed_device_costs_no_trial_and_stop_leaves_nothing() -> None:
             assert (code, err) == (0, "") and out == f"ended devices and the tracker at {at}: b\n"
             assert second.wait(60) == 0 and tracker.wait(60) == 0
     assert wait_until(lambda: not marked_processes(mark))
+
+
+TWO_GPUS = """
+from loopwright.backends.cuda import driver
+from loopwright.backends.targets import resolve_target
+driver.device_count = lambda: 2
+driver.target_of_device = lambda number: resolve_target("cuda model=h200")
+"""
+"""What Python runs when it starts, on a machine that is taken to have two GPUs."""
+
+
+def visible_gpus(mark: str) -> set[str]:
+    """The GPUs that processes of a fleet are shown, where it is not all."""
+    found = set()
+    for pid in marked_processes(mark):
+        with contextlib.suppress(OSError):
+            variables = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+            found |= {each.partition("=")[2] for each in variables if each.startswith("CUDA_VISIBLE_DEVICES=")}
+    return found
+
+
+@pytest.mark.slow(2)
+@pytest.mark.usefixtures("quick_measuring")
+def test_each_gpu_of_a_machine_is_a_device_and_an_interrupt_ends_all(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(TWO_GPUS)
+    mark = f"LOOPWRIGHT_TEST_FLEET={os.getpid()}-{time.time_ns()}"
+    words = ["--key", KEY, "--target", "cuda", "--backend", "fake_backend", "--devices", "all", "--name", "host"]
+    with (
+        fake_fleet(0) as fleet,
+        started("device", "--tracker", fleet.tracker, *words, mark=mark, first=tmp_path) as both,
+    ):
+        assert wait_until(lambda: [d.name for d in lw.fleet_status(fleet.tracker).devices] == ["host-0", "host-1"])
+        assert wait_until(lambda: visible_gpus(mark) == {"0", "1"})
+        with Measurer(options_on(fleet)) as measurer:
+            source, expected = fake_backend.data()
+            measurer.use(MeasureTask("t", [source], [expected], 0, 0))
+            found = measurer.measure([f"time=0.001 n={n}" for n in range(20)])
+        assert all(m.ok for m in found)
+        assert wait_until(lambda: sum(d.done for d in lw.fleet_status(fleet.tracker).devices) == 20)
+        assert all(d.done for d in lw.fleet_status(fleet.tracker).devices)
+        both.send_signal(signal.SIGINT)
+        assert both.wait(PATIENCE_S) == 130
+        assert wait_until(lambda: not marked_processes(mark) and not lw.fleet_status(fleet.tracker).devices)
 
 
 TUNER = """

@@ -322,11 +322,11 @@ def test_parts_that_stay_pytorchs_on_cuda() -> None:
     watched = Watched(function)
     found, wanted = watched(x, w), function(x, w)
     close(found[0], wanted[0])
-    torch.testing.assert_close(found[1], wanted[1])
+    torch.testing.assert_close(found[1], wanted[1], rtol=2e-3, atol=2e-3)
     assert {str(region.device) for region in compiled_regions(watched)} == {"cpu", "cuda:0"}
     reasons = set(lw.torch.explain(function, x, w).stays)
     assert ("lgamma.default", "operator lgamma.default is not supported") in reasons
-    assert ("mm.default", "products of matrices of float16 stay PyTorch's") in reasons
+    assert not [why for _, why in reasons if "float16" in why]
 
 
 @pytest.mark.gpu
@@ -347,7 +347,7 @@ def test_attention_on_cuda(length: int, regions: int, causal: bool) -> None:
 
 
 @pytest.mark.gpu
-def test_autocast_on_cuda_falls_back() -> None:
+def test_autocast_on_cuda() -> None:
     module, inputs = on_cuda("mlp")
     with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
         found, wanted = Watched(module)(*inputs), module(*inputs)

@@ -120,13 +120,47 @@ def test_a_target_that_is_named_leaves_other_devices_to_pytorch(monkeypatch: pyt
     assert len(graph_of(small, *shapes, device="cuda:1").regions) == 1
 
 
-def test_products_of_halves_stay_pytorchs_on_cuda_too() -> None:
-    def function(x: Any) -> Any:
-        half = to_copy(x * 2 + 1, dtype=torch.float16)
-        return torch.mm(half, half)
+def halves(dtype: Any) -> Any:
+    """A product and a convolution of 16-bit floats, and what belongs to them."""
 
-    graph = graph_of(function, (8, 8))
-    assert ("mm", "products of matrices of float16 stay PyTorch's") in stays(graph)
+    def function(x: Any, w: Any) -> Any:
+        x, w = (to_copy(each * 2, dtype=dtype) for each in (x, w))
+        made = F.conv2d(x, w, padding=1).flatten(2)
+        return torch.matmul(made, made.transpose(1, 2))
+
+    return function
+
+
+WITHOUT_UNITS = "for want of matrix units that schedules use"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "target", "left"),
+    [
+        (torch.float16, H200, []),
+        (torch.bfloat16, H200, []),
+        (torch.float16, "cuda model=v100", ["bmm", "convolution"]),
+        (torch.float16, None, ["bmm", "convolution"]),
+    ],
+)
+def test_products_of_halves_are_ours_where_there_are_matrix_units(dtype: Any, target: str | None, left: Any) -> None:
+    """Of a device that is not here, and not said to be any, nothing is known."""
+    graph = graph_of(halves(dtype), (2, 3, 8, 8), (4, 3, 3, 3), **({"target": target} if target else {}))
+    assert sorted(name for name, why in stays(graph) if why.endswith(WITHOUT_UNITS)) == left
+    operators = {str(node.target) for region in graph.regions for node in region.graph.graph.nodes}
+    assert ("aten.convolution.default" in operators) != bool(left)
+
+
+def test_large_products_of_halves_stay_pytorchs() -> None:
+    def function(x: Any) -> Any:
+        x = to_copy(x * 2, dtype=torch.float16)
+        return F.gelu(x @ x)
+
+    graph = graph_of(function, (1024, 1024), target=H200)
+    assert ("mm", "products of matrices of float16 with 1,073,741,824 terms are faster in PyTorch") in stays(graph)
+    assert len(graph_of(function, (1023, 1023), target=H200).regions) == 1
+    graph = graph_of(halves(torch.float16), (8, 64, 128, 128), (128, 64, 3, 3), target=H200)
+    assert ("convolution", "convolutions of float16 with 9,663,676,416 terms are faster in PyTorch") in stays(graph)
 
 
 efficient_attention: Any = torch.ops.aten._scaled_dot_product_efficient_attention.default

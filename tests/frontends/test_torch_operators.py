@@ -83,3 +83,30 @@ def test_program_of_a_file(tmp_path: Any) -> None:
 def test_what_is_no_program_is_a_sentence() -> None:
     with pytest.raises(TypeError, match=r"from_exported takes a program of torch.export or a path, got Linear"):
         lw.from_exported(torch.nn.Linear(2, 3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_program_of_halves_is_a_network_of_halves(dtype: Any) -> None:
+    """Of torch.export everything is ours; PyTorch's own results are rounded in other places."""
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.Flatten(2), torch.nn.LayerNorm(36)
+    )
+    module = module.append(torch.nn.Linear(36, 5)).eval().to(dtype)
+    x = torch.randn(2, 3, 6, 6, dtype=dtype)
+    net = lw.from_exported(torch.export.export(module, (x,)))
+    (name,) = net.input_names
+    (found,) = net.evaluate(**{name: x.view(torch.int16).numpy().view(net.inputs[name].dtype)})
+    wanted = module(x).detach().float().numpy()
+    assert np.abs(found.astype(np.float32) - wanted).max() < 0.02 * np.abs(wanted).max()
+
+
+def test_norm_of_halves_by_statistics_in_single_precision() -> None:
+    """As autocast leaves it: a convolution gives halves, and statistics stay float32."""
+    norm = torch.nn.BatchNorm2d(3).eval()
+    given = (norm.weight, norm.bias, norm.running_mean, norm.running_var)
+    x = torch.randn(2, 3, 4, 4).half()
+    net = lw.from_exported(exported(lambda x: torch.native_batch_norm(x, *given, False, 0.1, norm.eps)[0], x))
+    (found,) = net.evaluate(**{net.input_names[0]: x.numpy()})
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found, norm(x.float()).detach().numpy(), rtol=2e-3, atol=1e-3)

@@ -211,6 +211,27 @@ def test_sums_across_threads(threads: int, extent: int) -> None:
     assert barriers(module) == threads.bit_length() + 1
 
 
+@pytest.mark.parametrize("target", [OPENCL, CUDA])
+def test_rows_that_a_split_leaves_over_are_not_stored(target: str) -> None:
+    """Of 7 rows, two a block, the last block has one; what would be the eighth was stored behind the buffer."""
+
+    def steps(sch: Schedule) -> None:
+        _, k1 = sch.split("s", "k", [None, 64])
+        sch.rfactor("s", k1)
+        sch.split("s", "i", [None, 2])
+        sch.bind("s", "i0", "blockIdx.x")
+        sch.compute_at("s_rf", "i0")
+        sch.set_scope("s_rf", "local")
+        sch.reorder("s_rf", "k1", "i")
+        sch.bind("s_rf", "k1", "threadIdx.x")
+        sch.bind("s", "k1", "threadIdx.x")
+
+    tensors = rows(te.sum, 7, 128)
+    sch, module = lower(tensors, steps, target)
+    inputs = exact_inputs(sch.workload)
+    np.testing.assert_allclose(run_kernel(module, inputs)[0], run_te(sch.workload, inputs)[0], rtol=1e-5)
+
+
 def test_a_thread_holds_its_part_of_a_local_buffer_alone() -> None:
     """One register of 64 partial sums, and every eighth element of a row: none that other threads have."""
     _, module = lower(rows(te.sum, 3, 1000), across(64))

@@ -29,6 +29,7 @@ from loopwright.search.records.record import duration
 from loopwright.search.report import vega
 from loopwright.search.report.charts import OUTCOMES, curve_chart, roofline_chart
 from loopwright.search.report.group import groups
+from loopwright.search.report.pace import pace_of
 from loopwright.search.report.steps import steps_of
 from loopwright.search.report.vega import Spec, log_ticks
 from loopwright.search.report.write import write_report
@@ -99,6 +100,9 @@ def test_the_command_writes_a_page_a_stranger_can_read(tuned: Path) -> None:
         "GFLOP/s",
         "20, of which 20 were right (100%)",
         "times as fast",
+        "trials a second in",
+        "device idle for",
+        "within 5% of the best",
         "Best schedule, step by step",
         "Turn each tensor expression into a nest of loops around one block.",
         "Split loop",
@@ -400,6 +404,24 @@ def test_steps_show_what_changes() -> None:
         and broken[2].changes[0].startswith("! ")
         and [s.text for s in broken] == [s.text.replace("i1", "nowhere") for s in steps]
     )
+
+
+def test_pace_is_that_of_the_clock_without_pauses() -> None:
+    first = record(4e-3, timestamp=10.0, build_s=1.5, run_s=0.5)  # begun at 8
+    wrong = failed(timestamp=11.0, build_s=0.5, run_s=0.0)
+    near = record(1.04e-3, timestamp=12.0, build_s=0.5, run_s=0.5)
+    resumed = record(1e-3, timestamp=5000.0, build_s=1.0, run_s=1.0)
+    again = record(1e-3, timestamp=5001.0, build_s=9.0, run_s=9.0, reused=True)
+    pace = pace_of([resumed, first, near, wrong, again])
+    assert pace is not None
+    assert (pace.trials, pace.wall_s, pace.run_s, pace.near_trials, pace.near_s) == (5, 7.0, 2.0, 3, 4.0)
+    assert str(pace) == "0.714 trials a second in 7 s, device idle for 71% of it"
+    side_by_side = [replace(r, fleet={"device": str(n)}) for n, r in enumerate((first, near))]
+    two = pace_of(side_by_side)
+    assert two is not None and (two.wall_s, two.run_s, two.idle) == (4.0, 0.5, 0.875)
+    alone = pace_of([wrong])
+    assert alone is not None and alone.near_s is None and alone.idle == 1.0
+    assert pace_of([record(timestamp=0.0)]) is None
 
 
 def test_figures() -> None:

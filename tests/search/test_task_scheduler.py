@@ -24,6 +24,7 @@ from loopwright import te, topi
 from loopwright.backends.host_memory import NotEnoughMemory
 from loopwright.search.cost_model import Linear
 from loopwright.search.cost_model.shared import SharedModel
+from loopwright.search.cost_model.shipped import shipped_model
 from loopwright.search.measure.measurer import MeasureOptions, MeasureTask
 from loopwright.search.measure.timing import TimingSettings
 from loopwright.search.records import file as rec
@@ -602,6 +603,28 @@ def test_one_model_for_all_tasks_carries_over() -> None:
         scheduler = lw.TaskScheduler(tasks, strategy="round-robin", share_model=share)
         latency_s[share] = scheduler.tune(quietly(96, seed=3, cost_model="trees"), MEASURE).latency_s
     assert latency_s[True] < latency_s[False]
+
+
+@pytest.mark.parametrize(("target", "is_led"), [("cuda model=h200", True), ("llvm cores=2", False)])
+@pytest.mark.parametrize(("alone", "trials"), [(True, 8), (False, 8), (False, 12)])
+def test_the_first_batch_follows_the_model_that_ships(
+    target: str, is_led: bool, alone: bool, trials: int, tmp_path: Path
+) -> None:
+    task = lw.SearchTask("matmul", (64, 64, 64, "float32"), target=target)
+    options = quietly(trials, cost_model="trees", records=tmp_path / "records.jsonl")
+    if alone:
+        task.tune(options, MEASURE)
+    else:
+        lw.TaskScheduler([task]).tune(options, MEASURE)
+    found = [r for r in trials_of(tmp_path / "records.jsonl") if r.sketch != "default"]
+    found = [r for r in found if r.round == 1]
+    assert len(found) >= 7
+    assert all((r.predicted is not None) == is_led for r in found)
+    if is_led:
+        model, sketches = shipped_model("cuda"), {s.name: s for s in task.sketches}
+        assert model is not None
+        expected = [model.predict(sketches[r.sketch].features(np.array([r.decisions])))[0][0] for r in found]
+        np.testing.assert_allclose([r.predicted or 0.0 for r in found], expected, rtol=1e-6)
 
 
 def test_a_shared_model_keeps_features_of_other_widths_apart() -> None:

@@ -42,6 +42,16 @@ def batched() -> list[te.Tensor]:
     return [a, b, topi.batch_matmul(a, b, transpose_b=True, out_dtype="int32")]
 
 
+def convolution(data: str = "uint8", weights: str = "int8", stride: int = 1) -> list[te.Tensor]:
+    """Padded with a number, with a factor of each channel, rounded to whole numbers."""
+    x = te.placeholder((1, 8, 14, 64), data, name="data")
+    w = te.placeholder((3, 3, 64, 32), weights, name="weight", constant=True)
+    scale = te.placeholder((32,), "float32", name="scale")
+    sums = topi.nn.conv2d_nhwc(x, w, stride, 1, pad_value=7)
+    wide = topi.multiply(topi.cast(sums, "float32"), scale)
+    return [x, w, scale, topi.cast(topi.clip(topi.round(wide), -50.0, 90.0), data)]
+
+
 WORKLOADS: dict[str, Callable[[], list[te.Tensor]]] = {
     "matmul": lambda: matmul(32, 64, 128),
     "one row": lambda: matmul(1, 64, 128),
@@ -50,6 +60,8 @@ WORKLOADS: dict[str, Callable[[], list[te.Tensor]]] = {
     "constant weight": dense,
     "weight": lambda: dense(constant=False),
     "batched": batched,
+    "convolution": convolution,
+    "convolution, int16": lambda: convolution("int16", "int16", 2),
 }
 
 
@@ -84,6 +96,23 @@ def test_the_best_unit_is_taken_without_a_search() -> None:
     assert names(lambda: matmul(256, 256, 256), TARGETS["avx512"])[0] == "avx512vnni"
     assert names(lambda: matmul(256, 256, 256), TARGETS["avx2"])[0] == "avx2"
     assert names(lambda: matmul(256, 256, 256, "bfloat16", "bfloat16", "float32"))[0] == "amx"
+
+
+def test_padded_convolutions_with_channels_last_are_products() -> None:
+    """AMX would need lines of 16 pixels."""
+    assert names(convolution, TARGETS["avx512"])[0] == "avx512vnni"
+    assert names(lambda: convolution("int16", "int16"), TARGETS["avx2"])[0] == "avx2"
+    sketch = lw.SearchTask(lambda: convolution("int16", "int16"), target=TARGETS["avx2"]).sketches[0]
+    assert "lw-transform-layout" in sketch.template and "lw-cache-read" not in sketch.template
+
+
+def test_products_that_are_not_added_in_one_instruction_leave_registers() -> None:
+    """Those and an epilogue's constants are in registers, too."""
+    sketch = lw.SearchTask(lambda: matmul(256, 256, 256, "int16", "int16"), target=TARGETS["avx2"]).sketches[0]
+    rows, columns = (next(h for h in sketch.holes if h.name.endswith(name)) for name in ("unit_rows", "unit_columns"))
+    for row in [sketch.default, *sketch.sample(np.random.default_rng(0), 20)]:
+        m, n = (int(h.choices[row[sketch.holes.index(h)]]) for h in (rows, columns))
+        assert m * n + n + 1 <= 10
 
 
 def test_a_constant_weight_is_packed_ahead() -> None:

@@ -145,6 +145,27 @@ def test_conv2d(data: Any, filters: int, window: Any, stride: Any, padding: Any,
     )
 
 
+def test_convolutions_pad_with_a_number() -> None:
+    """As those of quantised data do, whose zero is another number."""
+
+    def padded(x: Any) -> Any:
+        return np.pad(x, ((0, 0), (0, 0), (1, 1), (2, 2)), constant_values=7)
+
+    data, weights = Input((1, 6, 7, 5), "uint8", 0, 256), Input((4, 6, 3, 3), "int8", -128, 128)
+    check(
+        lambda x, k: topi.nn.conv2d_nchw(x, k, 2, (1, 2), pad_value=7),
+        lambda x, k: ref.conv2d_nchw_python(padded(x).astype(np.int32), k.astype(np.int32), 2),
+        data,
+        weights,
+    )
+    check(
+        lambda x, k: topi.nn.depthwise_conv2d_nchw(x, k, 2, (1, 2), pad_value=7),
+        lambda x, k: ref.conv2d_nchw_python(padded(x).astype(np.int32), k.astype(np.int32), 2, groups=6),
+        data,
+        Input((6, 1, 3, 3), "int8", -128, 128),
+    )
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int32", "int8"])
 def test_conv2d_types(dtype: str) -> None:
     check(

@@ -15,9 +15,10 @@ def conv1d_ncw(
     dilation: Ints = 1,
     groups: int = 1,
     out_dtype: str | None = None,
+    pad_value: float = 0,
 ) -> Tensor:
     """data (N, CI, W), kernel (CO, CI / groups, KW) -> (N, CO, OW)."""
-    return convolve("conv1d_ncw", data, kernel, 1, stride, padding, dilation, groups, out_dtype, False)
+    return convolve("conv1d_ncw", data, kernel, 1, stride, padding, dilation, groups, out_dtype, False, pad_value)
 
 
 def conv1d_nwc(
@@ -28,6 +29,7 @@ def conv1d_nwc(
     dilation: Ints = 1,
     groups: int = 1,
     out_dtype: str | None = None,
+    pad_value: float = 0,
 ) -> Tensor:
     """data (N, W, CI), kernel (KW, CI / groups, CO) -> (N, OW, CO)."""
-    return convolve("conv1d_nwc", data, kernel, 1, stride, padding, dilation, groups, out_dtype, True)
+    return convolve("conv1d_nwc", data, kernel, 1, stride, padding, dilation, groups, out_dtype, True, pad_value)

@@ -15,9 +15,10 @@ def conv2d_nchw(
     dilation: Ints = 1,
     groups: int = 1,
     out_dtype: str | None = None,
+    pad_value: float = 0,
 ) -> Tensor:
     """data (N, CI, H, W), kernel (CO, CI / groups, KH, KW) -> (N, CO, OH, OW)."""
-    return convolve("conv2d_nchw", data, kernel, 2, stride, padding, dilation, groups, out_dtype, False)
+    return convolve("conv2d_nchw", data, kernel, 2, stride, padding, dilation, groups, out_dtype, False, pad_value)
 
 
 def conv2d_nhwc(
@@ -28,6 +29,7 @@ def conv2d_nhwc(
     dilation: Ints = 1,
     groups: int = 1,
     out_dtype: str | None = None,
+    pad_value: float = 0,
 ) -> Tensor:
     """data (N, H, W, CI), kernel (KH, KW, CI / groups, CO) -> (N, OH, OW, CO)."""
-    return convolve("conv2d_nhwc", data, kernel, 2, stride, padding, dilation, groups, out_dtype, True)
+    return convolve("conv2d_nhwc", data, kernel, 2, stride, padding, dilation, groups, out_dtype, True, pad_value)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
 
 from ...te import ShapeError, Tensor, all, compute, reduce_axis, select, sum
 from ...te.errors import format_shape
@@ -10,6 +12,7 @@ from ...te.expr import Expr
 from ...te.reduce import Reduce
 from ..arguments import Ints, Padding, padding_of, require_rank, spread
 from .convolution import accumulator_type, named_output
+from .pad import pad
 
 
 def conv2d_transpose_nchw(
@@ -23,7 +26,8 @@ def conv2d_transpose_nchw(
 ) -> Tensor:
     """data (N, CI, H, W), kernel (CI, CO / groups, KH, KW) -> (N, CO, OH, OW).
 
-    OH = (H - 1) * stride - padding (before and after) + KH + output_padding: the gradient of a convolution.
+    OH = (H - 1) * stride - padding (before and after) + KH + output_padding: the gradient of a convolution. With
+    a stride it is made phase by phase, (N, CO, SH, SW, rows, columns): no product is with a zero between pixels.
     """
     operator = "conv2d_transpose_nchw"
     return _transposed(operator, data, kernel, stride, padding, output_padding, groups, out_dtype, False)
@@ -78,21 +82,41 @@ def _transposed(
             f"{operator}: data {format_shape(data.shape)}, kernel {format_shape(kernel.shape)}, stride {strides} and "
             f"padding {(*before, *after)} leave no output"
         )
-    spread_out = _dilate_and_pad(data, 1 if channels_last else 2, output, window, strides, before)
-    dtype = accumulator_type(data.dtype, out_dtype)
-    depth = channels // groups
-    rc, ry, rx = reduce_axis((0, depth), "rc"), reduce_axis((0, window[0]), "ry"), reduce_axis((0, window[1]), "rx")
-    flipped = (window[0] - 1 - ry, window[1] - 1 - rx)
+    shape = (batch, per_group * groups, *output)
+    phases = _Phases(tuple(strides), tuple(window), tuple(before), output)
+    dtype, depth = accumulator_type(data.dtype, out_dtype), channels // groups
+    moved = phases.shifted(data, 1 if channels_last else 2)
+    taps = phases.filled(kernel, 0 if channels_last else 2)
+    rc = reduce_axis((0, depth), "rc")
+    ry, rx = (reduce_axis((0, t), name) for t, name in zip(phases.taps, ("ry", "rx"), strict=True))
 
-    def product(n: Expr, f: Expr, position: Sequence[Expr]) -> Reduce:
+    def product(n: Expr, f: Expr, phase: Sequence[Expr | int], position: Sequence[Expr]) -> Reduce:
         at = (position[0] + ry, position[1] + rx)
+        point = tuple((t - 1 - r) * s + p for t, r, s, p in zip(phases.taps, (ry, rx), strides, phase, strict=True))
         channel, filter_ = (rc, f) if groups == 1 else (f // per_group * depth + rc, f % per_group)
         source = (n, *at, channel) if channels_last else (n, channel, *at)
-        weight = (*flipped, channel, filter_) if channels_last else (channel, filter_, *flipped)
+        weight = (*point, channel, filter_) if channels_last else (channel, filter_, *point)
         axes = (ry, rx, rc) if channels_last else (rc, ry, rx)
-        return sum(spread_out[source].astype(dtype) * kernel[weight].astype(dtype), axis=axes)
+        return sum(moved[source].astype(dtype) * taps[weight].astype(dtype), axis=axes)
 
-    return named_output(batch, per_group * groups, output, product, channels_last)
+    if phases.number == 1:
+        none = (0, 0)
+        return named_output(batch, shape[1], output, lambda n, f, at: product(n, f, none, at), channels_last)
+    if channels_last:
+        parts = compute(
+            (batch, *strides, *phases.steps, shape[1]),
+            lambda n, p, q, y, x, f: product(n, f, (p, q), (y, x)),
+            "compute",
+            ("nn", "py", "px", "yy", "xx", "ff"),
+        )
+    else:
+        parts = compute(
+            (*shape[:2], *strides, *phases.steps),
+            lambda n, f, p, q, y, x: product(n, f, (p, q), (y, x)),
+            "compute",
+            ("nn", "ff", "py", "px", "yy", "xx"),
+        )
+    return phases.joined(parts, channels_last)
 
 
 def _extra_rows(operator: str, output_padding: Ints | tuple[int, int], strides: Sequence[int]) -> tuple[int, ...]:
@@ -103,32 +127,83 @@ def _extra_rows(operator: str, output_padding: Ints | tuple[int, int], strides: 
     return extra
 
 
-def _dilate_and_pad(
-    data: Tensor,
-    first: int,
-    output: Sequence[int],
-    window: Sequence[int],
-    strides: Sequence[int],
-    before: Sequence[int],
-) -> Tensor:
-    """`data` with stride - 1 zeros between elements along the spatial axes, `first` and the next.
+@dataclass(frozen=True)
+class _Phases:
+    """Output rows and columns by their remainders by the stride: each phase is a convolution by its own taps.
 
-    Shifted so that a plain convolution gives `output`.
+    Row `o` with `o + before = stride * q + p` adds up `data[q - j] * kernel[stride * j + p]`.
     """
-    spatial = slice(first, first + 2)
-    shape = list(data.shape)
-    shape[spatial] = [o + k - 1 for o, k in zip(output, window, strict=True)]
-    starts = tuple(k - 1 - b for k, b in zip(window, before, strict=True))
 
-    def element(*indices: Expr) -> Expr:
-        conditions: list[Expr] = []
-        source = list(indices)
-        for d, (p, f, s) in enumerate(zip(indices[spatial], starts, strides, strict=True), first):
-            offset = p - f if f else p
-            conditions += [offset >= 0, offset <= (data.shape[d] - 1) * s]
-            conditions += [offset % s == 0] if s > 1 else []
-            source[d] = offset // s if s > 1 else offset
-        return select(all(*conditions), data[tuple(source)], 0)
+    strides: tuple[int, ...]
+    window: tuple[int, ...]
+    before: tuple[int, ...]
+    output: tuple[int, ...]
 
-    result: Tensor = compute(tuple(shape), element, "pad_temp", ("i0", "i1", "i2", "i3"))
-    return result
+    @property
+    def number(self) -> int:
+        """Number of phases."""
+        return prod(self.strides)
+
+    @property
+    def taps(self) -> tuple[int, ...]:
+        """The rows and columns of a phase's kernel, of which some are zeros where strides do not divide the window."""
+        return tuple(-(-k // s) for k, s in zip(self.window, self.strides, strict=True))
+
+    @property
+    def first(self) -> tuple[int, ...]:
+        """The least `q` of an output row and column."""
+        return tuple(b // s for b, s in zip(self.before, self.strides, strict=True))
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The rows and columns of each phase."""
+        ends = zip(self.output, self.before, self.strides, self.first, strict=True)
+        return tuple((o - 1 + b) // s - f + 1 for o, b, s, f in ends)
+
+    def shifted(self, data: Tensor, axis: int) -> Tensor:
+        """The data behind so many zeros, or from where on, the first output is made of."""
+        extents = data.shape[axis : axis + 2]
+        starts = [t - 1 - f for t, f in zip(self.taps, self.first, strict=True)]
+        reach = [n + t - 1 for n, t in zip(self.steps, self.taps, strict=True)]
+        if not any(starts) and tuple(extents) == tuple(reach):
+            return data
+        shape = [*data.shape[:axis], *reach, *data.shape[axis + 2 :]]
+
+        def element(*indices: Expr) -> Expr:
+            source, inside = list(indices), []
+            for d, (start, extent, end) in enumerate(zip(starts, extents, reach, strict=True), axis):
+                source[d] = indices[d] - start if start else indices[d]
+                inside += [source[d] >= 0] if start > 0 else []
+                inside += [source[d] < extent] if end - start > extent else []
+            value = data[tuple(source)]
+            return select(all(*inside), value, 0) if inside else value
+
+        result: Tensor = compute(tuple(shape), element, "pad_temp", ("i0", "i1", "i2", "i3"))
+        return result
+
+    def filled(self, kernel: Tensor, axis: int) -> Tensor:
+        """The kernel with zeros behind it, so that all phases have as many taps."""
+        wanted = [t * s for t, s in zip(self.taps, self.strides, strict=True)]
+        if wanted == list(self.window):
+            return kernel
+        after = [0] * kernel.ndim
+        after[axis : axis + 2] = [n - k for n, k in zip(wanted, self.window, strict=True)]
+        return pad(kernel, [0] * kernel.ndim, after, name="kernel_taps")
+
+    def joined(self, parts: Tensor, channels_last: bool) -> Tensor:
+        """The phases side by side, as rows and columns of the output."""
+
+        def place(index: Expr, d: int) -> tuple[Expr, Expr]:
+            at = index + self.before[d] % self.strides[d]
+            return at % self.strides[d], at // self.strides[d]
+
+        def element(*indices: Expr) -> Expr:
+            n, *others = indices
+            (y, x), f = (others[:2], others[2]) if channels_last else (others[1:], others[0])
+            (p, i), (q, j) = place(y, 0), place(x, 1)
+            return parts[(n, p, q, i, j, f) if channels_last else (n, f, p, q, i, j)]
+
+        batch, filters = parts.shape[0], parts.shape[-1 if channels_last else 1]
+        shape = (batch, *self.output, filters) if channels_last else (batch, filters, *self.output)
+        result: Tensor = compute(shape, element, "T_interleave")
+        return result

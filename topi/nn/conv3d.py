@@ -15,9 +15,10 @@ def conv3d_ncdhw(
     dilation: Ints = 1,
     groups: int = 1,
     out_dtype: str | None = None,
+    pad_value: float = 0,
 ) -> Tensor:
     """data (N, CI, D, H, W), kernel (CO, CI / groups, KD, KH, KW) -> (N, CO, OD, OH, OW)."""
-    return convolve("conv3d_ncdhw", data, kernel, 3, stride, padding, dilation, groups, out_dtype, False)
+    return convolve("conv3d_ncdhw", data, kernel, 3, stride, padding, dilation, groups, out_dtype, False, pad_value)
 
 
 def conv3d_ndhwc(
@@ -28,6 +29,7 @@ def conv3d_ndhwc(
     dilation: Ints = 1,
     groups: int = 1,
     out_dtype: str | None = None,
+    pad_value: float = 0,
 ) -> Tensor:
     """data (N, D, H, W, CI), kernel (KD, KH, KW, CI / groups, CO) -> (N, OD, OH, OW, CO)."""
-    return convolve("conv3d_ndhwc", data, kernel, 3, stride, padding, dilation, groups, out_dtype, True)
+    return convolve("conv3d_ndhwc", data, kernel, 3, stride, padding, dilation, groups, out_dtype, True, pad_value)

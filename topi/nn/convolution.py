@@ -45,6 +45,7 @@ def slide(
     stride: Ints,
     padding: Padding,
     dilation: Ints,
+    pad_value: float = 0,
 ) -> Window:
     """Pad the spatial axes `first, first + 1, ...` of `data` and slide a window of extents `kernel` over them."""
     count = len(kernel)
@@ -55,7 +56,7 @@ def slide(
     before, after = padding_of(operator, padding, extents, windows, strides)
     output = window_output(operator, extents, before, after, windows, strides)
     axes = tuple(reduce_axis((0, k), name) for k, name in zip(kernel, WINDOW_AXES[count], strict=True))
-    return Window(pad_spatial(data, before, after, first), output, strides, dilations, axes)
+    return Window(pad_spatial(data, before, after, first, pad_value), output, strides, dilations, axes)
 
 
 def convolve(
@@ -69,8 +70,9 @@ def convolve(
     groups: int,
     out_dtype: str | None,
     channels_last: bool,
+    pad_value: float = 0,
 ) -> Tensor:
-    """A convolution over `spatial` axes.
+    """A convolution over `spatial` axes, of data with `pad_value` around them.
 
     Kernels are (CO, CI / groups, *window); with channels last, (*window, CI / groups, CO).
     """
@@ -83,7 +85,7 @@ def convolve(
             f"groups={groups}: {channels} input channels, kernel for {depth} per group, {filters} output channels"
         )
     extents = kernel.shape[:spatial] if channels_last else kernel.shape[2:]
-    window = slide(operator, data, 1 if channels_last else 2, extents, stride, padding, dilation)
+    window = slide(operator, data, 1 if channels_last else 2, extents, stride, padding, dilation, pad_value)
     dtype = accumulator_type(data.dtype, out_dtype)
     rc = reduce_axis((0, depth), "rc")
 

@@ -19,12 +19,13 @@ def depthwise_conv2d_nchw(
     padding: Padding = 0,
     dilation: Ints = 1,
     out_dtype: str | None = None,
+    pad_value: float = 0,
 ) -> Tensor:
     """data (N, C, H, W), kernel (C, M, KH, KW) -> (N, C * M, OH, OW); output channel c * M + m reads channel c."""
     require_rank("depthwise_conv2d_nchw", 4, data=data, kernel=kernel)
     _require_channels("depthwise_conv2d_nchw", data, kernel, data.shape[1], kernel.shape[0])
     channels, multiplier = kernel.shape[:2]
-    window = slide("depthwise_conv2d_nchw", data, 2, kernel.shape[2:], stride, padding, dilation)
+    window = slide("depthwise_conv2d_nchw", data, 2, kernel.shape[2:], stride, padding, dilation, pad_value)
     dtype = accumulator_type(data.dtype, out_dtype)
 
     def product(n: Expr, f: Expr, position: Sequence[Expr]) -> Reduce:
@@ -42,12 +43,13 @@ def depthwise_conv2d_nhwc(
     padding: Padding = 0,
     dilation: Ints = 1,
     out_dtype: str | None = None,
+    pad_value: float = 0,
 ) -> Tensor:
     """data (N, H, W, C), kernel (KH, KW, C, M) -> (N, OH, OW, C * M); output channel c * M + m reads channel c."""
     require_rank("depthwise_conv2d_nhwc", 4, data=data, kernel=kernel)
     _require_channels("depthwise_conv2d_nhwc", data, kernel, data.shape[3], kernel.shape[2])
     channels, multiplier = kernel.shape[2:]
-    window = slide("depthwise_conv2d_nhwc", data, 1, kernel.shape[:2], stride, padding, dilation)
+    window = slide("depthwise_conv2d_nhwc", data, 1, kernel.shape[:2], stride, padding, dilation, pad_value)
     dtype = accumulator_type(data.dtype, out_dtype)
 
     def product(n: Expr, f: Expr, position: Sequence[Expr]) -> Reduce:

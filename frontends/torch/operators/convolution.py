@@ -18,8 +18,9 @@ from ..onnx_form import as_onnx
 @aten("convolution.default")
 def convolution(node: Node) -> Any:
     x, weight = node.value("input"), node.value("weight")
-    if x.dtype in ("float16", "bfloat16") or "float" not in x.dtype:
-        raise UnsupportedNode(f"convolutions of {x.dtype} stay PyTorch's")
+    moved = x if node["transposed"] else node  # what each filter is read for
+    terms = prod(moved.shape) // moved.shape[1] * prod(weight.shape)
+    node.require_products("convolutions", x.dtype, terms)
     count = len(x.shape) - 2
     pads = node.spatial("padding", count)
     attributes: dict[str, Any] = {

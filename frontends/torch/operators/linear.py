@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,15 +21,14 @@ def _transposed(value: Value, axes: tuple[int, ...]) -> Value | None:
     return Value(value.net, owner.inputs[0]) if owner.options.values.get("axes") == axes else None
 
 
+def _require_products(node: Node, a: Value, columns: int) -> None:
+    node.require_products("products of matrices", a.dtype, prod(a.shape) * columns)
+
+
 def _product(node: Node, a: Value, b: Value) -> Any:
-    _require_float(node, a)
+    _require_products(node, a, b.shape[-1])
     weight = _transposed(b, (1, 0))
     return node.apply("matmul", a, b) if weight is None else node.apply("dense", a, weight)
-
-
-def _require_float(node: Node, a: Value) -> None:
-    if "float" not in a.dtype or a.dtype in ("float16", "bfloat16"):
-        raise UnsupportedNode(f"products of matrices of {a.dtype} stay PyTorch's")
 
 
 @aten("mm.default")
@@ -54,7 +54,7 @@ def addmm(node: Node) -> Any:
 @aten("bmm.default")
 def bmm(node: Node) -> Any:
     a, b = node.value(), node.value("mat2")
-    _require_float(node, a)
+    _require_products(node, a, b.shape[-1])
     inner = _transposed(b, (0, 2, 1))
     if inner is not None:
         return node.apply("batch_matmul", a, inner, transpose_b=True)
@@ -63,22 +63,22 @@ def bmm(node: Node) -> Any:
 
 @aten("baddbmm.default")
 def baddbmm(node: Node) -> Any:
-    a = node.value("batch1")
-    _require_float(node, a)
-    return _plus(node, node.net.batch_matmul(a, node.value("batch2")))
+    a, b = node.value("batch1"), node.value("batch2")
+    _require_products(node, a, b.shape[-1])
+    return _plus(node, node.net.batch_matmul(a, b))
 
 
 @aten("addbmm.default")
 def addbmm(node: Node) -> Any:
-    a = node.value("batch1")
-    _require_float(node, a)
-    return _plus(node, node.net.sum(node.net.batch_matmul(a, node.value("batch2")), axis=0))
+    a, b = node.value("batch1"), node.value("batch2")
+    _require_products(node, a, b.shape[-1])
+    return _plus(node, node.net.sum(node.net.batch_matmul(a, b), axis=0))
 
 
 @aten("addmv.default")
 def addmv(node: Node) -> Any:
     a, v = node.value("mat"), node.value("vec")
-    _require_float(node, a)
+    _require_products(node, a, 1)
     return _plus(node, node.reshaped(node.net.dense(node.reshaped(v, [1, *v.shape]), a), a.shape[:1]))
 
 

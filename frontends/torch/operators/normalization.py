@@ -37,23 +37,23 @@ def layer_norm(node: Node) -> list[Any]:
 
 def _statistics(node: Node, x: Value, axes: tuple[int, ...], epsilon: float) -> list[Value | None]:
     """The mean and the reciprocal of the standard deviation, where they are used."""
-    net, found = node.net, [None, None]
+    net = node.net
     if not node.used & {1, 2}:
-        return list(found)
-    if x.dtype in ("float16", "bfloat16"):
-        raise UnsupportedNode(f"statistics of {x.dtype} stay PyTorch's")
-    mean = net.mean(x, axis=axes, keepdims=True)
-    variance = net.mean(net.square(net.subtract(x, mean)), axis=axes, keepdims=True)
-    return [mean, net.rsqrt(net.add(variance, epsilon))]
+        return [None, None]
+    wide = node.cast(x, "float32") if x.dtype in ("float16", "bfloat16") else x
+    mean = net.mean(wide, axis=axes, keepdims=True)
+    variance = net.mean(net.square(net.subtract(wide, mean)), axis=axes, keepdims=True)
+    both = zip((mean, net.rsqrt(net.add(variance, epsilon))), node.results[1:], strict=True)
+    return [None if kind is None else node.cast(made, kind.dtype) for made, kind in both]
 
 
 @aten("_native_batch_norm_legit_no_training.default")
 def batch_norm(node: Node) -> list[Any]:
     x, mean, variance = node.value("input"), node.value("running_mean"), node.value("running_var")
-    if x.dtype != mean.dtype:
-        raise UnsupportedNode(f"statistics of {mean.dtype} for elements of {x.dtype} stay PyTorch's")
+    kept, x = x.dtype, node.cast(x, mean.dtype)
     gamma, beta = (_channels(node, node[name], mean, number) for name, number in (("weight", 1.0), ("bias", 0.0)))
-    return [node.apply("batch_norm", x, gamma, beta, mean, variance, axis=1, epsilon=float(node["eps"])), None, None]
+    made = node.apply("batch_norm", x, gamma, beta, mean, variance, axis=1, epsilon=float(node["eps"]))
+    return [node.cast(made, kept), None, None]
 
 
 def _channels(node: Node, given: Value | None, like: Value, number: float) -> Value:

@@ -1,0 +1,83 @@
+"""Products of few rows on a GPU, as dot products of warps."""
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.backends.build import build
+from loopwright.dialects.target import parse_target
+
+H200 = "cuda model=h200"
+
+
+def dense(rows: int, columns: int, terms: int, dtype: str = "float32") -> ModuleOp:
+    a, w = te.placeholder((rows, terms), name="a", dtype=dtype), te.placeholder((columns, terms), name="w", dtype=dtype)
+    return te.create_module([a, w, topi.nn.dense(a, w)])
+
+
+def with_epilogue() -> ModuleOp:
+    a, w = te.placeholder((2, 256), name="a"), te.placeholder((30, 256), name="w")
+    bias = te.placeholder((30,), name="bias")
+    return te.create_module([a, w, bias, topi.nn.relu(topi.nn.bias_add(topi.nn.dense(a, w), bias, axis=1))])
+
+
+def scores() -> ModuleOp:
+    q, k = te.placeholder((3, 1, 128), name="q"), te.placeholder((3, 21, 128), name="k")
+    return te.create_module([q, k, topi.batch_matmul(q, k, transpose_b=True)])
+
+
+def sketches_of(module: ModuleOp, target: str = H200) -> list[str]:
+    return [sketch.name for sketch in lw.SearchTask(module, target=target).sketches]
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        pytest.param(dense(1, 37, 512), id="one row, columns left over"),
+        pytest.param(dense(3, 10, 500), id="terms left over"),
+        pytest.param(dense(4, 8, 201), id="rows of no whole vectors"),
+        pytest.param(dense(1, 24, 1024, "float16"), id="halves"),
+        pytest.param(dense(16, 20, 256), id="many rows"),
+        pytest.param(with_epilogue(), id="bias and relu"),
+        pytest.param(scores(), id="scores of one token"),
+    ],
+)
+def test_any_candidate_is_right(module: ModuleOp) -> None:
+    task = lw.SearchTask(module, target=H200)
+    (sketch, *_) = (s for s in task.sketches if s.name.endswith("_dots"))
+    inputs, expected = task.reference.inputs, task.reference.expected
+    rows = sketch.sample(np.random.default_rng(1), 3)
+    for schedule in {sketch.schedule(row) for row in rows[sketch.legal(rows)]}:
+        found = lw.interpret(task.schedule_module(schedule), *inputs)
+        np.testing.assert_allclose(found, expected[0], rtol=task.reference.rtol, atol=task.reference.atol)
+
+
+def test_weights_are_read_in_vectors_and_kept_out_of_shared_memory() -> None:
+    for dtype, vectors in (("float32", "float4"), ("float16", "half_x8")):
+        task = lw.SearchTask(dense(1, 4096, 4096, dtype), target=H200)
+        (sketch,) = task.sketches
+        source = build(task.schedule_module(task.known_schedule()), parse_target(H200)).source
+        assert sketch.name == "T_dense_dots" and f"reinterpret_cast<const {vectors}*>(&w[" in source
+        assert "w_shared" not in source
+
+
+def test_up_to_four_rows_nothing_else_is_tried() -> None:
+    assert sketches_of(dense(4, 64, 256)) == ["T_dense_dots"]
+    both = sketches_of(dense(16, 64, 256))
+    assert "T_dense_dots" in both and len(both) > 1
+
+
+@pytest.mark.parametrize("module", [dense(17, 64, 256), dense(1, 64, 100)])
+def test_many_rows_and_few_terms_are_left_to_tiles(module: ModuleOp) -> None:
+    assert not any(name.endswith("_dots") for name in sketches_of(module))
+
+
+def test_a_weight_across_the_terms_is_left_to_tiles() -> None:
+    a, w = te.placeholder((1, 256), name="a"), te.placeholder((256, 64), name="w")
+    assert not any("dots" in name for name in sketches_of(te.create_module([a, w, topi.matmul(a, w)])))
+
+
+def test_other_devices_have_no_such_sketch() -> None:
+    assert not any("dots" in name for name in sketches_of(dense(1, 64, 256), "opencl model=mali-g610"))
