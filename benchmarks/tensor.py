@@ -1,12 +1,15 @@
 """Products and convolutions on matrix units beside PyTorch: untuned and after a search, both sides as CUDA graphs.
 
-`python benchmarks/tensor.py [--trials 64] [--seconds 12] [--cases matmul_1024 conv_56]`. Data are random; results are
-compared with PyTorch's, by norm.
+`python benchmarks/tensor.py [--trials 64] [--seconds 12] [--cases matmul conv_b1_]`: all cases, or those whose names
+begin so; `--trials 0` measures untuned ones alone. fp16 unless a name says otherwise. Data are random; results are
+compared with PyTorch's, by norm. TF32 is that of `torch.backends.cuda.matmul.allow_tf32`, int8 `torch._int_mm`. What
+fits the second-level cache stays there from one product of a graph to the next, on both sides.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -29,13 +32,27 @@ class Case:
     name: str
     tensors: Callable[[], list[te.Tensor]]
     peer: Callable[[Any, Sequence[Any]], Callable[[], Any]]
-    is_tuned: bool = True
 
 
 def matmul(m: int, n: int, k: int, dtype: str = "float16", transposed: bool = True) -> list[te.Tensor]:
+    """A product in the type of its factors; sums of bytes stay in 32 bits."""
     a = te.placeholder((m, k), dtype, name="a")
     b = te.placeholder((n, k) if transposed else (k, n), dtype, name="b")
-    return [a, b, topi.cast(topi.nn.matmul(a, b, transpose_b=transposed, out_dtype="float32"), dtype)]
+    sums = "int32" if dtype == "int8" else "float32"
+    product = topi.nn.matmul(a, b, transpose_b=transposed, out_dtype=sums)
+    return [a, b, product if dtype == "int8" else topi.cast(product, dtype)]
+
+
+def matmul_tf32(m: int, n: int, k: int) -> list[te.Tensor]:
+    """A product in single precision, of factors that are rounded to TF32."""
+    a, b, steps = te.placeholder((m, k), name="a"), te.placeholder((n, k), name="b"), te.reduce_axis((0, k), name="k")
+    return [
+        a,
+        b,
+        te.compute(
+            (m, n), lambda i, j: te.sum(te.round_to(a[i, steps]) * te.round_to(b[j, steps]), axis=steps), name="c"
+        ),
+    ]
 
 
 def convolution(size: int, channels: int, filters: int, window: int, batch: int = 1) -> list[te.Tensor]:
@@ -52,6 +69,16 @@ Call = Callable[[], Any]
 
 def _nt(torch: Any, x: Sequence[Any]) -> Call:
     return lambda: torch.matmul(x[0], x[1].T)
+
+
+def _tf32(torch: Any, x: Sequence[Any]) -> Call:
+    torch.backends.cuda.matmul.allow_tf32 = True
+    return _nt(torch, x)
+
+
+def _bytes(torch: Any, x: Sequence[Any]) -> Call:
+    b = x[1].T
+    return lambda: torch._int_mm(x[0], b)
 
 
 def _nn(torch: Any, x: Sequence[Any]) -> Call:
@@ -71,33 +98,53 @@ def _conv(torch: Any, x: Sequence[Any]) -> Call:
     return call
 
 
+SIZES = (1024, 2048, 4096, 8192)
+CONVOLUTIONS = ((56, 64, 64, 3), (28, 128, 128, 3), (14, 256, 256, 3), (7, 512, 512, 3), (56, 128, 128, 1))
+"""Pixels along a side, channels, filters and window, of ResNet-50."""
+
+
+def _conv_case(size: int, channels: int, filters: int, window: int, batch: int) -> Case:
+    name = f"conv_b{batch}_{size}{'_pointwise' * (window == 1)}"
+    return Case(name, lambda: convolution(size, channels, filters, window, batch), _conv)
+
+
+def _square(size: int, dtype: str) -> Case:
+    name = f"matmul_{size}{'' if dtype == 'float16' else '_' + dtype}"
+    return Case(name, lambda: matmul(size, size, size, dtype), _bytes if dtype == "int8" else _nt)
+
+
 CASES = (
-    Case("matmul_1024", lambda: matmul(1024, 1024, 1024), _nt),
-    Case("matmul_2048", lambda: matmul(2048, 2048, 2048), _nt),
-    Case("matmul_4096", lambda: matmul(4096, 4096, 4096), _nt),
-    Case("m16", lambda: matmul(16, 4096, 4096), _nt),
-    Case("m128", lambda: matmul(128, 4096, 4096), _nt),
-    Case("conv_56", lambda: convolution(56, 64, 64, 3), _conv),
-    Case("conv_28", lambda: convolution(28, 128, 128, 3), _conv),
-    Case("conv_14", lambda: convolution(14, 256, 256, 3), _conv),
-    Case("conv_7", lambda: convolution(7, 512, 512, 3), _conv),
-    Case("pointwise_56", lambda: convolution(56, 128, 128, 1), _conv),
+    *(_square(size, "float16") for size in SIZES),
+    *(_square(size, "bfloat16") for size in SIZES[1:]),
+    *(_square(size, "int8") for size in SIZES[1:]),
+    Case("matmul_4096_nn", lambda: matmul(4096, 4096, 4096, transposed=False), _nn),
+    Case("matmul_4096_tf32", lambda: matmul_tf32(4096, 4096, 4096), _tf32),
     Case("ragged", lambda: matmul(1000, 1512, 2056), _nt),
     Case("m1", lambda: matmul(1, 4096, 4096), _nt),
-    Case("matmul_4096_nn", lambda: matmul(4096, 4096, 4096, transposed=False), _nn, False),
-    Case("matmul_4096_bf16", lambda: matmul(4096, 4096, 4096, "bfloat16"), _nt, False),
-    Case("matmul_8192", lambda: matmul(8192, 8192, 8192), _nt, False),
+    Case("m16", lambda: matmul(16, 4096, 4096), _nt),
+    Case("m128", lambda: matmul(128, 4096, 4096), _nt),
+    *(_conv_case(*shape, batch) for batch in (1, 16, 128) for shape in CONVOLUTIONS),
 )
+
+
+def random_inputs(torch: Any, arguments: Sequence[Any]) -> list[Any]:
+    """Arrays on the device, of normal numbers, or of all bytes."""
+    found = []
+    for each in arguments:
+        if each.dtype == "int8":
+            found.append(torch.randint(-128, 128, tuple(each.shape), device="cuda", dtype=torch.int8))
+        else:
+            found.append(torch.randn(tuple(each.shape), device="cuda").to(getattr(torch, each.dtype)))
+    return found
 
 
 def measure(torch: Any, case: Case, trials: int, seconds: float) -> str:
     """Time a case, ours and the peer in turn; a row of the table."""
     task = lw.SearchTask(te.create_module(case.tensors()), target="cuda")
-    sketches = task.sketches
     begun = time.perf_counter()
     schedules = {"untuned": task.default_schedule}
     note = ""
-    if trials and case.is_tuned:
+    if trials:
         options = lw.TuningOptions(num_measure_trials=trials, time_limit_s=seconds, progress=False)
         result = task.tune(options)
         schedules["tuned"] = result.best.schedule
@@ -109,14 +156,14 @@ def measure(torch: Any, case: Case, trials: int, seconds: float) -> str:
         applied = lw.Schedule(task.module)
         applied.apply(schedule)
         kernels[name] = lw.build(applied)
-    dtype = {"float16": torch.float16, "bfloat16": torch.bfloat16}
-    inputs = [torch.randn(tuple(a.shape), device="cuda").to(dtype[a.dtype]) for a in kernels["untuned"].arguments[:-1]]
+    *arguments, result = kernels["untuned"].arguments
+    inputs = random_inputs(torch, arguments)
     call = case.peer(torch, inputs)
     right = call().float()
     peer = graphed(torch, call)
     errors, times, theirs = {}, {}, []
     for name, kernel in kernels.items():
-        out = torch.empty_like(right, dtype=inputs[0].dtype)
+        out = torch.empty_like(right, dtype=getattr(torch, result.dtype))
         kernel(*inputs, out)
         torch.cuda.synchronize()
         errors[name] = float((out.float() - right).norm() / right.norm())
@@ -131,21 +178,28 @@ def measure(torch: Any, case: Case, trials: int, seconds: float) -> str:
     cells = [f"{ours[name] * 1e6:.1f}" if name in ours else "" for name in ("untuned", "tuned")]
     worst = max(errors.values())
     row = f"| {case.name} | {cells[0]} | {cells[1]} | {peer_s * 1e6:.1f} | {peer_s / best:.2f}x | {worst:.1e} |"
-    return f"{row}\n<!-- {sketches[0].name}; {note} -->\n<!-- {schedules.get('tuned', schedules['untuned'])} -->"
+    units = ", ".join(f"{name} by {_unit(schedule)}" for name, schedule in schedules.items())
+    return f"{row}\n<!-- {units}; {note} -->\n<!-- {schedules.get('tuned', schedules['untuned'])} -->"
+
+
+def _unit(schedule: str) -> str:
+    """The matrix instruction of a schedule, and whether boxes are copied in bulk."""
+    found = re.search(r'intrinsic="([^"]*)"', schedule)
+    return f"{found[1]}{' in bulk' * ('bulk=1' in schedule)}" if found else "lanes"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=12.0, help="of a search")
-    parser.add_argument("--cases", nargs="*", default=[case.name for case in CASES])
+    parser.add_argument("--cases", nargs="*", default=[""], help="beginnings of names")
     options = parser.parse_args()
     import torch
 
     np.random.seed(0)
     print("| workload | untuned (us) | tuned (us) | PyTorch (us) | PyTorch / ours | error |\n|---|---|---|---|---|---|")
     for case in CASES:
-        if case.name not in options.cases:
+        if not case.name.startswith(tuple(options.cases)):
             continue
         try:
             print(measure(torch, case, options.trials, options.seconds), flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -69,8 +70,8 @@ class Intrinsic:
 
     Factors are widened to the type of the sums before they are multiplied. `since` is the least compute capability of
     a GPU, `features` are those that a CPU needs, by LLVM's names. `cycles` are those between two of them, on one of a
-    multiprocessor's four schedulers, or on a core; the manuals' rates say it for a GPU. `exact` ones are of GPUs of
-    capability `since` alone, whose architecture NVIDIA calls `sm_90a`.
+    multiprocessor's four schedulers, on all four for one of a warp group, or on a core; the manuals' rates say it for a
+    GPU. `exact` ones are of GPUs of capability `since` alone, whose architecture NVIDIA calls `sm_90a`.
 
     `code`, for CUDA: C statements on the registers `c0, c1, ...` of the sums, and `a0, ...`, `b0, ...` of 32 bits each.
     For a CPU the name of LLVM's intrinsic of (c, a, b), with the type that it takes factors in: `... : <16 x i32>`, or
@@ -118,6 +119,11 @@ class Intrinsic:
     def extents(self) -> dict[str, int]:
         """The extent of each axis."""
         return {I_AXIS: self.m, J_AXIS: self.n, K_AXIS: self.k}
+
+    @property
+    def multiply_adds(self) -> int:
+        """Multiply-adds of one of them."""
+        return self.m * self.n * self.k
 
     def fragment(self, operand: str) -> Fragment:
         """The fragment of `a`, `b` or `c`."""
@@ -227,6 +233,56 @@ class Intrinsic:
         return f"{rule}: name another, or features=+{',+'.join(missing)}" if missing else None
 
 
+@dataclass(frozen=True)
+class Family:
+    """Intrinsics that differ in nothing but their columns, whose number their names hold, the fewest columns first."""
+
+    members: tuple[Intrinsic, ...]
+
+    @property
+    def widest(self) -> Intrinsic:
+        """The member with the most columns, which stands for all where columns do not matter."""
+        return self.members[-1]
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The columns of each member."""
+        return tuple(x.n for x in self.members)
+
+    @property
+    def name_parts(self) -> tuple[str, str]:
+        """The text before and behind the number of columns in names; all of it, and "", for a single member."""
+        if len(self.members) == 1:
+            return self.widest.name, ""
+        return _without_columns(self.widest)
+
+    @property
+    def name(self) -> str:
+        """The names without their columns: `wgmma.m64k16.f16`; a single member's own."""
+        before, after = self.name_parts
+        return f"{before.removesuffix('n')}{after}" if after else before
+
+    def of_columns(self, wanted: Iterable[int]) -> Family:
+        """The members with some of the columns."""
+        kept = set(wanted)
+        return Family(tuple(x for x in self.members if x.n in kept))
+
+
+def _without_columns(intrinsic: Intrinsic) -> tuple[str, str]:
+    """An intrinsic's name before and behind its number of columns; "" behind where the name does not hold it."""
+    before, found, after = intrinsic.name.partition(f"n{intrinsic.n}k")
+    return (f"{before}n", f"k{after}") if found else (intrinsic.name, "")
+
+
+def families(found: Iterable[Intrinsic]) -> list[Family]:
+    """Intrinsics by family: those of warp groups, whose columns a schedule leaves open; others are alone."""
+    together: dict[object, list[Intrinsic]] = {}
+    for x in found:
+        key = (_without_columns(x), x.threads, x.m, x.k) if x.reads_shared else x.name
+        together.setdefault(key, []).append(x)
+    return [Family(tuple(sorted(members, key=lambda x: x.n))) for members in together.values()]
+
+
 def _digit(expr: IndexExpr) -> tuple[str, int]:
     """The axis and the step of a digit: `i floordiv 8` is one of `i`, in steps of 8, `i floordiv 8 mod 2` as well."""
     (name,) = expr.axes()
@@ -301,15 +357,15 @@ WARP_GROUP = 128
 """Threads of four warps, the first of which is a multiple of four (PTX ISA, asynchronous warpgroup-level matrix
 instructions)."""
 WGMMA_CAPABILITY = 90
-_WGMMA_COLUMNS = (32, 64, 128, 192, 256)
+_WGMMA_COLUMNS = (32, 64, 96, 128, 160, 192, 224, 256)
 """Of the columns that the instruction has, all multiples of 8 up to 256, those that tiles of products are made of."""
-_WGMMA_TYPES = ("float16", "bfloat16", "int8")
+_WGMMA_TYPES = ("float16", "bfloat16", "int8", "uint8")
 
 
 def _wgmma(element: str, n: int) -> Intrinsic:
     """`wgmma.mma_async.m64n*k*`: factors by descriptors, sums in the registers of four warps, 16 rows each.
 
-    At the rate of the data sheet, 4096 multiply-adds of fp16 a cycle, 64 rows and n columns take n / 2 cycles.
+    At the rate of the data sheet, 2048 multiply-adds of fp16 a cycle, 64 rows and n columns take n / 2 cycles.
     """
     k = 32 // element_bytes(DTYPES[element])
     sums = "float32" if is_float(DTYPES[element]) else "int32"

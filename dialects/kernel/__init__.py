@@ -14,10 +14,12 @@ from xdsl.ir import Dialect
 from .async_copy import ASYNC_BYTES, AsyncCopyOp, CommitOp, WaitOp
 from .bulk_copy import (
     BULK_COPIES_SINCE,
+    MOST_BOX,
     BarrierAwaitOp,
     BarrierExpectOp,
     BarrierInitOp,
     BulkCopyOp,
+    array_problem,
     box_problem,
 )
 from .control import ParallelOp
@@ -54,6 +56,7 @@ __all__ = [
     "FLOAT_PREDICATES",
     "INDEX",
     "INTEGER_PREDICATES",
+    "MOST_BOX",
     "SHARED_ALIGNMENT",
     "THREAD_AXES",
     "AllocOp",
@@ -90,6 +93,7 @@ __all__ = [
     "WarpGroupFenceOp",
     "WarpGroupProductOp",
     "WarpGroupWaitOp",
+    "array_problem",
     "box_problem",
     "element_of",
     "int_attr",

@@ -26,14 +26,22 @@ BULK_COPIES_SINCE = 90
 """The first compute capability that has them (PTX ISA, cp.async.bulk.tensor)."""
 
 
-def box_problem(shape: Sequence[int], box: Sequence[int], size: int, span: int) -> str | None:
-    """Say why the copy engine does not copy boxes of a dense array; None where it does."""
+def array_problem(shape: Sequence[int], size: int) -> str | None:
+    """Say why the copy engine copies no boxes of a dense array of elements of `size` bytes; None where it does."""
     if len(shape) > MOST_DIMENSIONS:
         return f"it has {len(shape)} dimensions, of at most {MOST_DIMENSIONS}"
-    if max(box) > MOST_BOX:
-        return f"a box of {list(box)} has more than {MOST_BOX} elements along a dimension"
     if len(shape) > 1 and shape[-1] * size % CHUNK_BYTES:
         return f"its rows of {shape[-1] * size} bytes are no multiple of {CHUNK_BYTES}"
+    return None
+
+
+def box_problem(shape: Sequence[int], box: Sequence[int], size: int, span: int) -> str | None:
+    """Say why the copy engine does not copy boxes of a dense array; None where it does."""
+    why = array_problem(shape, size)
+    if why is not None:
+        return why
+    if max(box) > MOST_BOX:
+        return f"a box of {list(box)} has more than {MOST_BOX} elements along a dimension"
     if box[-1] * size % CHUNK_BYTES or (span and box[-1] * size != span):
         wanted = f"{span} as its swizzle" if span else f"a multiple of {CHUNK_BYTES}"
         return f"the rows of a box are {box[-1] * size} bytes, and must be {wanted}"

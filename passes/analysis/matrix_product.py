@@ -129,21 +129,27 @@ def _factors_of(block: BlockOp, intrinsic: Intrinsic) -> tuple[LoadOp, LoadOp]:
     if scope_of(block.outputs[0]) != "local":
         name = buffer_name(block.outputs[0])
         raise Mismatch(f"'{name}' holds the sums, so it must be in scope local: set_scope, or cache_write before")
-    a, b = (load_of_factor(_unrounded(value, intrinsic)) for value in product.operands)
+    a, b = (load_of_factor(unrounded(value, intrinsic)) for value in product.operands)
     if a is None or b is None or a.conditions or b.conditions:
         raise Mismatch(f"'{block.block_name}' must multiply elements as they lie in shared memory: cache_read before")
     return a, b
 
 
-def _unrounded(value: SSAValue, intrinsic: Intrinsic) -> SSAValue:
+def unrounded(value: SSAValue, intrinsic: Intrinsic) -> SSAValue:
     """The value that a factor is rounded of; itself for intrinsics that do not round."""
     if not intrinsic.rounds:
         return value
-    chosen = value.owner
-    if isinstance(chosen, arith.SelectOp) and _is_rounded(chosen.lhs, chosen.rhs):
-        return chosen.rhs
+    plain = before_rounding(value)
+    if plain is not value:
+        return plain
     rule = f"'{intrinsic.name}' rounds its factors to {intrinsic.rounds}, which changes what is computed"
     raise Mismatch(f"{rule}: say so by te.round_to of both of them")
+
+
+def before_rounding(value: SSAValue) -> SSAValue:
+    """The value that is rounded to TF32; itself where it is not."""
+    chosen = value.owner
+    return chosen.rhs if isinstance(chosen, arith.SelectOp) and _is_rounded(chosen.lhs, chosen.rhs) else value
 
 
 def _is_rounded(value: SSAValue, of: SSAValue) -> bool:

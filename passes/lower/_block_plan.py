@@ -18,7 +18,7 @@ from ...dialects.te import IndexOp, PredicateOp
 from ..analysis.nest import buffer_name, loops_reduced
 from ..analysis.placement import Placement
 from ..schedule._marks import PREFETCH
-from ._run_ahead import BEYOND
+from ._run_ahead import BEYOND, BULK
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ def _lanes(lanes: LanesAttr | None) -> Lanes | None:
 
 
 def load_conditions(block: BlockOp) -> tuple[IndexExpr, ...]:
-    """The conditions under which loads of a block read, over the loops around it."""
-    padded = [op for op in block.loads if op.conditions]
+    """The conditions under which loads of a block read, over the loops around it, where threads test them."""
+    padded = [op for op in block.loads if op.conditions and BULK not in block.notes]
     bound = block.bound if padded else {}
     return tuple(dict.fromkeys(c.substitute(bound) for op in padded for c in op.conditions))
 

@@ -20,9 +20,7 @@ from ..analysis.nest import only_child
 from ..analysis.placement import Placement, whole
 from ._addresses import Addresses
 from ._block_plan import Access, BlockPlan
-
-BULK = "bulk"
-"""The annotation of a copy to shared memory that the device's copy engine does, box by box."""
+from ._run_ahead import BULK
 
 
 @dataclass(frozen=True)
@@ -137,11 +135,17 @@ def _steps_by(expr: IndexExpr, loop: ForOp, step: int) -> bool:
     return expr.is_linear_in(loop.loop_name) and expr.coefficient(loop.loop_name) == step
 
 
+def _within(source: Access) -> set[IndexExpr]:
+    """The predicates that an element is one of the array: the copy engine writes zeros for others."""
+    pairs = zip(source.indices, source.place.shape, strict=True)
+    return {within for e, extent in pairs for within in (e, extent - 1 - e)}
+
+
 def _problem(found: _Boxes, plan: BlockPlan) -> str | None:
     """Say why boxes cannot be copied by the copy engine; None where they can."""
     place: Placement = found.source.place
-    if plan.conditions or found.source.where:
-        return "it has a predicate, so split by factors that divide the extents"
+    if plan.conditions or not set(found.source.where) <= _within(found.source):
+        return "it has a predicate other than those of the array's ends, so split by factors that divide the extents"
     if not place.is_argument and place.layout != whole(place.shape):
         return f"'{place.name}' is not kept whole"
     if any(loop.loop_kind not in ("serial", "unrolled") for loop in found.around):

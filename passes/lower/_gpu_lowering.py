@@ -19,14 +19,14 @@ from ..schedule._marks import BLOCKS_PER_SM
 from ._addresses import Scope
 from ._block_plan import Access, BlockPlan
 from ._branches import branch, under
-from ._bulk_copies import BULK, BulkWriter, is_bulk
+from ._bulk_copies import BulkWriter, is_bulk
 from ._join_threads import join_threads
 from ._launch import Launch, allocate_first
 from ._loop_values import Known
 from ._lowering import Lowering
 from ._matrix_product import ProductWriter, is_product
 from ._product_waits import is_of_warp_group
-from ._run_ahead import ASYNCHRONOUS, blocks_of
+from ._run_ahead import ASYNCHRONOUS, BULK, blocks_of
 from ._starts import Nest, nests_with_starts
 from ._thread_sharing import launch_sizes
 from ._told_apart import element_axes, is_for_the_first, joins_threads, predicate_axes

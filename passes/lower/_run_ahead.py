@@ -12,6 +12,9 @@ from ..schedule._marks import PIPELINE_STAGES
 ASYNCHRONOUS = "asynchronous"
 """The annotation of a copy to shared memory that the device does by itself where it can."""
 
+BULK = "bulk"
+"""The annotation of a copy to shared memory that the device's copy engine does, box by box."""
+
 BEYOND = "beyond"
 """The annotation of a block by predicates that need not hold: what it writes beyond them nobody reads."""
 

@@ -41,9 +41,8 @@ from ...dialects.target import Target, target_of
 from ..analysis.nest import block_names, buffer_names, fresh_buffer_name, fresh_name, functions_on_loops, new_loop
 from ..analysis.placement import whole
 from ..schedule._marks import PIPELINE_BULK, PIPELINE_REGISTERS, PIPELINE_STAGES
-from ._bulk_copies import BULK
 from ._product_waits import goes_on, wait_for_products
-from ._run_ahead import ASYNCHRONOUS, BEYOND, blocks_of, run_ahead
+from ._run_ahead import ASYNCHRONOUS, BEYOND, BULK, blocks_of, run_ahead
 from ._starts import starts_before
 from ._steps import note_step, require_after
 from .start_reductions import StartReductions

@@ -20,7 +20,7 @@ from ..analysis.nest import functions_on_loops, widest_ranges
 from ..analysis.regions import interval_of
 from ._block_plan import load_conditions, reduce_loops
 from ._loop_values import LoopValues
-from ._run_ahead import taken_ahead
+from ._run_ahead import BULK, taken_ahead
 from ._starts import is_start, nests_with_starts
 from ._steps import note_step, require_after
 from ._thread_sharing import launch_sizes
@@ -37,7 +37,8 @@ class PlacePredicates(ModulePass):
     unrolled loops in which it does not hold everywhere has a version for whole tiles, `lw_loop.versions`, as has one
     around loads that pad. What is asked of the lanes of a vector, and by each virtual thread, is left to the blocks.
 
-    Blocks keep their predicates, which say when they are run. On a GPU no barrier comes to stand in a branch.
+    Blocks keep their predicates, which say when they are run. On a GPU no barrier comes to stand in a branch. What the
+    copy engine copies is not branched: it tells by itself which elements are of the array.
 
     Requires: loop kinds settled (`lw-settle-loop-kinds`).
     """
@@ -131,7 +132,8 @@ class _Walk:
     def _asked(self, block: BlockOp) -> _Asked:
         found = self.asked.get(block)
         if found is None:
-            found = self.asked[block] = _Asked(block.conditions, load_conditions(block))
+            by_engine = BULK in block.notes
+            found = self.asked[block] = _Asked(() if by_engine else block.conditions, load_conditions(block))
         return found
 
     # -- where predicates are tested ----------------------------------------------------------------------------------

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ...dialects.element import element_bytes
+from ...dialects.intrinsics import find_intrinsic
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, buffer_shape, scope_of
 from ...dialects.target import Target, target_of
+from ..analysis.matrix_product import TENSORIZE
 from ..analysis.nest import buffer_name, functions
 from ..analysis.placement import place_buffers
 from .index import Cap, Index, from_ir
@@ -66,6 +68,13 @@ def _numbers(notes: Mapping[str, Attribute]) -> dict[str, Size]:
     return {k: v.value.data for k, v in notes.items() if isinstance(v, IntegerAttr)}
 
 
+def _instruction(notes: Mapping[str, Attribute]) -> dict[str, Size]:
+    """The multiply-adds of the matrix instruction that a loop is one of, under the name of its note."""
+    name = notes.get(TENSORIZE)
+    found = find_intrinsic(name.data) if isinstance(name, StringAttr) else None
+    return {TENSORIZE: found.multiply_adds} if found is not None else {}
+
+
 def _buffers(func: FuncOp) -> dict[SSAValue, Buffer]:
     values: list[SSAValue] = list(func.body.block.args)
     values += [op.buffer for op in func.body.block.ops if isinstance(op, AllocOp)]
@@ -83,7 +92,7 @@ def _buffers(func: FuncOp) -> dict[SSAValue, Buffer]:
 
 def _read(op: Operation, parent: Loop, buffers: dict[SSAValue, Buffer]) -> None:
     if isinstance(op, ForOp):
-        loop = Loop(op.loop_name, op.size, op.loop_kind, _numbers(op.notes))
+        loop = Loop(op.loop_name, op.size, op.loop_kind, _numbers(op.notes) | _instruction(op.notes))
         parent.add(loop)
         for child in op.body.block.ops:
             _read(child, loop, buffers)

@@ -15,7 +15,7 @@ from ...dialects.attributes import AxesAttr, Axis
 from ...dialects.index import axis
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape, buffer_type, scope_of
 from ..analysis.access import writers
-from ..analysis.matrix_product import load_of_factor
+from ..analysis.matrix_product import before_rounding, load_of_factor
 from ..analysis.nest import buffer_name, find_block, find_loop, functions, only_child
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes, ceil_div
@@ -92,7 +92,7 @@ class Pad(Primitive[Plan]):
         is_sum = block.combiner.data == "add" and len(block.outputs) == 1
         if not is_sum or not isinstance(product, arith.MulfOp | arith.MuliOp):
             raise self.error(f"'{self.block}' must be a sum of products", at=block)
-        loads = [load_of_factor(value) for value in product.operands]
+        loads = [load_of_factor(before_rounding(value)) for value in product.operands]
         if any(x is None for x in loads) or len(loads) != len(block.loads):
             raise self.error(f"'{self.block}' must add up products of two loads", at=block)
         return tuple(x for x in loads if x is not None)

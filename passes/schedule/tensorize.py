@@ -13,8 +13,9 @@ from ...dialects.target import target_of
 from ..analysis.matrix_product import TENSORIZE, Mismatch, match_product
 from ..analysis.nest import find_block, find_loop, functions
 from ..analysis.tile_product import match_tiles
+from ..open_number import OpenNumber, OpenText
 from ..parametric.nest import Nest
-from ..parametric.sizes import Sizes
+from ..parametric.sizes import Size, Sizes
 from ..primitive import Primitive
 from ._staging import legal_steps
 
@@ -63,7 +64,20 @@ class Tensorize(Primitive[ForOp]):
         plan.annotate(TENSORIZE, StringAttr(self.intrinsic))
 
     def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
-        """A note changes no extent."""
+        """Note the instruction's multiply-adds on the loop: no extent changes."""
+        nest.loop(self.block, self.loop).notes[TENSORIZE] = self._multiply_adds(sizes)
+
+    def _multiply_adds(self, sizes: Sizes) -> Size:
+        """Those of one instruction, whose columns may be an open number in its name."""
+        text = OpenText.of(self.intrinsic)
+        if not text.names:
+            found = find_intrinsic(self.intrinsic)
+            assert found is not None
+            return found.multiply_adds
+        before, behind = text.literals
+        (name,) = text.names
+        one = next(x for x in intrinsics() if x.name == f"{before}{x.n}{behind}")
+        return sizes.of(OpenNumber(name, one.n)) * (one.m * one.k)
 
     def describe(self) -> str:
         return f"Compute loop {self.loop} of {self.block} by the matrix instruction {self.intrinsic}."

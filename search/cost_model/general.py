@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from ..features.catalogue import PRIOR, names
+from ..features.catalogue import MATRIX_UNIT, PRIOR, names
 from .forest import Forest
 from .plain_file import Fields, Plain, PlainFileError
 from .protocol import MOST_COLUMNS, Floats, Tasks, finite
@@ -61,7 +61,8 @@ class General(SavedCostModel):
     Both learn log2 of a candidate's time less the workload's mean. Of 3,737 candidates of 344 random workloads on an
     H200, folds of workloads held out, what is predicted best takes 1.22 times the best one's time in geometric mean;
     trees alone give 1.26, the linear function alone 1.25, the rules' estimates 1.49. Features are found by their names,
-    so that a catalogue that has grown does no harm; PlainFileError where one is gone.
+    so that a catalogue that has grown does no harm; PlainFileError where one is gone. A model that was trained without
+    candidates on matrix units knows them for unseen, and goes by the rules' estimates for them.
     """
 
     kind = "general"
@@ -106,7 +107,22 @@ class General(SavedCostModel):
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
         """Return minus the predicted log2, with no spread."""
         known = finite(features[:, self._at]).astype(np.float64)
-        return -0.5 * (self._forest.predict(known) + self._slope.at(known)), np.zeros(len(features))
+        predicted = -0.5 * (self._forest.predict(known) + self._slope.at(known))
+        return self._with_unseen(features, predicted), np.zeros(len(features))
+
+    def _with_unseen(self, features: Floats, predicted: Floats) -> Floats:
+        """The predictions, those of unseen candidates replaced by their estimates.
+
+        Estimates are moved by as much as predictions of the others are apart from theirs in the mean, so that both
+        compare. Features are those of the code that lanes would run: of it, the model would say what is not so.
+        """
+        columns = [*names(), PRIOR.name]
+        unseen = features[:, columns.index(MATRIX_UNIT)] > 0
+        if MATRIX_UNIT in self.columns or not unseen.any():
+            return predicted
+        estimated = -finite(features[:, columns.index(PRIOR.name)]).astype(np.float64)
+        moved = float(np.mean(predicted[~unseen] - estimated[~unseen])) if not unseen.all() else 0.0
+        return np.where(unseen, estimated + moved, predicted)
 
     def state(self) -> dict[str, Plain]:
         """Return the model's state as plain data, for a file."""

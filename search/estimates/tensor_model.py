@@ -29,10 +29,13 @@ MOST_WRITTEN = 256
 instruction cache."""
 OTHER_REGISTERS = 40
 """Registers of a thread for addresses and counters: kernels of 128 sums took 210 of 128 + 48 + these."""
-FAST_UNITS = (80, 90, 100, 103)
-"""Capabilities whose matrix units take half the cycles of the others' (A100 and H100 white papers)."""
-APART = 0.3
-"""Part of the time of what runs beside the slowest unit that is not hidden. Not measured."""
+UNIT_SPEEDS = {80: 2.0, 90: 2.2, 100: 2.0, 103: 2.0}
+"""Instructions of warps in the cycles of one on other capabilities, where `Intrinsic.cycles` is of: 1024 multiply-adds
+of fp16 a cycle and multiprocessor (A100 white paper). A multiprocessor of 9.0 has 2048 (H100 data sheet), of which
+`mma.sync` reaches 0.55 (by hand on an H200, products of 4096)."""
+APART = 0.2
+"""Part of the time of what runs beside the slowest unit that is not hidden: so the model gives 372 us for products of
+4096 in tiles of 128 x 128, which take 358 to 371 by hand on an H200."""
 MOST_IDLE = 4
 """Elements copied by all threads at a time over those of a tile, at most: other threads wait."""
 
@@ -64,15 +67,22 @@ class TensorModel:
     def _bytes(self) -> int:
         return self.intrinsic.a.bytes
 
+    def columns_of(self, c: Columns) -> Array:
+        """Columns of the instruction."""
+        return np.full(len(c[self.steps]), float(self.intrinsic.n))
+
     def _tile(self, c: Columns) -> tuple[Array, Array]:
         """Rows and columns of a block's tile."""
-        sides = (self.intrinsic.m, self.intrinsic.n)
-        m, n = (c[w] * c[t] * side for w, t, side in zip(self.warps, self.tiles, sides, strict=True))
-        return np.asarray(m, np.float64), np.asarray(n, np.float64)
+        m, n = (c[warps] * c[tiles] for warps, tiles in zip(self.warps, self.tiles, strict=True))
+        return np.asarray(m * self.intrinsic.m, np.float64), np.asarray(n * self.columns_of(c), np.float64)
+
+    def _warps(self, c: Columns) -> Array:
+        """Warps of a block, or warp groups."""
+        return np.asarray(c[self.warps[0]] * c[self.warps[1]], np.float64)
 
     def threads(self, c: Columns) -> Array:
         """Threads of a block."""
-        return np.asarray(self.intrinsic.threads * c[self.warps[0]] * c[self.warps[1]], np.float64)
+        return self.intrinsic.threads * self._warps(c)
 
     def _fill(self, c: Columns) -> Array:
         """Steps of k in a fill."""
@@ -82,10 +92,14 @@ class TensorModel:
         """Steps of k in a part."""
         return np.asarray(self.depth // c[self.split] if self.split else np.full(len(c[self.steps]), self.depth))
 
+    def fill_bytes(self, c: Columns) -> Array:
+        """Bytes that a block copies for a fill."""
+        m, n = self._tile(c)
+        return np.asarray((m + n) * self._fill(c) * self._bytes)
+
     def shared_bytes(self, c: Columns) -> Array:
         """Bytes of all fills that are there at a time."""
-        m, n = self._tile(c)
-        return np.asarray((m + n) * self._fill(c) * self._bytes * c[self.stages])
+        return np.asarray(self.fill_bytes(c) * c[self.stages])
 
     def registers(self, c: Columns) -> Array:
         """Registers of a thread: sums, the fragments of one step, and others."""
@@ -93,22 +107,36 @@ class TensorModel:
         sums = c[m] * c[n] * x.registers("c")
         return np.asarray(sums + c[m] * x.registers("a") + c[n] * x.registers("b") + OTHER_REGISTERS, np.float64)
 
+    def _allotted(self, c: Columns) -> Array:
+        """Registers that a thread takes of a multiprocessor's."""
+        return np.asarray(np.ceil(self.registers(c) / 8) * 8)
+
+    def written(self, c: Columns) -> Array:
+        """Instructions of the intrinsic that are written out in a fill."""
+        return np.asarray(c[self.tiles[0]] * c[self.tiles[1]] * c[self.steps] * (self.intrinsic.n // 8))
+
     def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """Tiles divide the product, and threads, shared memory, registers and code are within what there is."""
-        on, x = multiprocessor_of(self.target), self.intrinsic
+        on = multiprocessor_of(self.target)
         threads, fill = self.threads(c), self._fill(c)
-        written = c[self.tiles[0]] * c[self.tiles[1]] * c[self.steps] * (x.n // 8)
-        mask = (threads <= self.target.max_threads_per_block) & (written <= MOST_WRITTEN)
+        mask = (threads <= self.target.max_threads_per_block) & (self.written(c) <= MOST_WRITTEN)
         mask &= self.shared_bytes(c) <= self.target.max_shared_bytes
-        rounded = np.ceil(self.registers(c) / 8) * 8
-        mask &= (self.registers(c) <= on.registers_per_thread) & (rounded * threads <= on.registers)
-        for extent, tile, vector in zip(self.rows, self._tile(c), self.vectors, strict=True):
-            copied = threads * vector
-            mask &= (extent % tile == 0) & ((tile * fill % copied == 0) | (copied <= MOST_IDLE * tile * fill))
-            mask &= (extent // tile % c[self.group] == 0) | (extent != self.rows[0])
+        mask &= (self.registers(c) <= on.registers_per_thread) & (self._allotted(c) * threads <= on.registers)
+        tiles = self._tile(c)
+        for extent, tile in zip(self.rows, tiles, strict=True):
+            mask &= extent % tile == 0
+        mask &= self._copies_fit(c) & (self.rows[0] // tiles[0] % c[self.group] == 0)
         if self.split:
             mask &= self.depth % c[self.split] == 0
         return np.asarray(mask & (self._part(c) % fill == 0) & (c[self.stages] <= self._part(c) // fill))
+
+    def _copies_fit(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """True where threads copy a tile in whole rounds, or few of them idle."""
+        mask, fill = np.ones(len(c[self.steps]), np.bool_), self._fill(c)
+        for tile, vector in zip(self._tile(c), self.vectors, strict=True):
+            copied = self.threads(c) * vector
+            mask &= (tile * fill % copied == 0) | (copied <= MOST_IDLE * tile * fill)
+        return mask
 
     def blocks(self, c: Columns) -> Array:
         """Blocks of threads."""
@@ -118,44 +146,55 @@ class TensorModel:
     def _resident(self, c: Columns) -> Array:
         """Blocks of a multiprocessor at a time."""
         on, threads = multiprocessor_of(self.target), self.threads(c)
-        registers = np.ceil(self.registers(c) / 8) * 8
         most = np.minimum(on.threads // threads, on.shared_bytes // (self.shared_bytes(c) + SHARED_RESERVED))
-        return np.asarray(np.maximum(1, np.minimum(most, on.registers // (registers * threads))))
+        return np.asarray(np.maximum(1, np.minimum(most, on.registers // (self._allotted(c) * threads))))
+
+    def _copy_instructions(self, c: Columns) -> Array:
+        """Instructions of a thread for a fill."""
+        narrow = min(self.vectors) * self._bytes < ROW_BYTES
+        pairs = zip(self._tile(c), self.vectors, strict=True)
+        copies = sum(np.ceil(tile * self._fill(c) / self.threads(c) / vector) for tile, vector in pairs)
+        return np.asarray(copies * (16 if narrow else 4) + FILL_INSTRUCTIONS)
+
+    def _unhidden(self, c: Columns) -> Array:
+        """Cycles that a block waits for a fill: without a pipeline nothing hides them."""
+        unhidden = GLOBAL_LATENCY + BARRIER_CYCLES + self.fill_bytes(c) / FILL_BYTES_PER_CYCLE_SM
+        return np.where(c[self.stages] > 1, 0.0, unhidden)
+
+    def _of_fill(self, c: Columns, resident: Array) -> Array:
+        """Cycles of one fill of shared memory and its use, of all resident blocks."""
+        on, x, warps = multiprocessor_of(self.target), self.intrinsic, self._warps(c)
+        products = c[self.tiles[0]] * c[self.tiles[1]] * c[self.steps] * x.cycles / self._speed
+        rows = c[self.tiles[0]] * x.m + c[self.tiles[1]] * x.n
+        loaded = rows * self._fill(c) * self._bytes / on.shared_bytes_per_cycle
+        parts = [
+            resident * warps / on.schedulers * np.maximum(products, self._copy_instructions(c)),
+            resident * warps * loaded,
+            resident * self.fill_bytes(c) / FILL_BYTES_PER_CYCLE_SM,
+        ]
+        most = np.max(parts, axis=0)
+        busy = most + APART * (np.sum(parts, axis=0) - most) + 2 * BARRIER_CYCLES
+        alone = np.maximum(1.0, warps / on.schedulers) * products + warps * loaded * APART + 2 * BARRIER_CYCLES
+        ahead = GLOBAL_LATENCY / np.maximum(1.0, c[self.stages] - 1.0)
+        return np.asarray(np.maximum(busy, np.maximum(alone + self._unhidden(c), ahead)))
+
+    @property
+    def _speed(self) -> float:
+        return UNIT_SPEEDS.get(self.target.compute_capability, 1.0)
 
     def _cycles(self, c: Columns) -> Array:
         """Cycles from the first block of threads to the last."""
-        on, x = multiprocessor_of(self.target), self.intrinsic
-        (m, n), fill, warps = self._tile(c), self._fill(c), self.threads(c) / x.threads
-        rate = x.cycles / (2 if self.target.compute_capability in FAST_UNITS else 1)
-        products = c[self.tiles[0]] * c[self.tiles[1]] * c[self.steps] * rate
-        loaded = (c[self.tiles[0]] * x.m + c[self.tiles[1]] * x.n) * fill * self._bytes / on.shared_bytes_per_cycle
-        filled = (m + n) * fill * self._bytes
-        copies = sum(np.ceil(t * fill / self.threads(c) / v) for t, v in zip((m, n), self.vectors, strict=True))
-        narrow = min(self.vectors) * self._bytes < ROW_BYTES
-        stages = c[self.stages].astype(np.float64)
-        unhidden = GLOBAL_LATENCY + BARRIER_CYCLES + filled / FILL_BYTES_PER_CYCLE_SM
-        waiting = np.where(stages > 1, 0.0, unhidden)
-        ahead = GLOBAL_LATENCY / np.maximum(1.0, stages - 1)
-
-        def iteration(resident: Array) -> Array:
-            """Cycles of one fill of shared memory and its use, of all resident blocks."""
-            issued = np.maximum(products, copies * (16 if narrow else 4) + FILL_INSTRUCTIONS)
-            parts = [
-                resident * warps / on.schedulers * issued,
-                resident * warps * loaded,
-                resident * filled / FILL_BYTES_PER_CYCLE_SM,
-            ]
-            most = np.max(parts, axis=0)
-            busy = most + APART * (np.sum(parts, axis=0) - most) + 2 * BARRIER_CYCLES
-            alone = np.maximum(1.0, warps / on.schedulers) * products + warps * loaded * APART + 2 * BARRIER_CYCLES
-            return np.asarray(np.maximum(busy, np.maximum(alone + waiting, ahead)))
-
         cores, resident, blocks = max(1, self.target.cores), self._resident(c), self.blocks(c)
         whole = blocks // (cores * resident)
         rest = np.ceil((blocks - whole * cores * resident) / cores)
-        fills = self._part(c) / fill + np.minimum(stages - 1, 1)
-        once = iteration(np.maximum(1.0, rest))
-        return np.asarray(fills * (whole * iteration(resident) + np.where(rest > 0, once, 0.0)) + 2 * GLOBAL_LATENCY)
+        fills = self._part(c) / self._fill(c) + np.minimum(c[self.stages] - 1.0, 1)
+        once = self._of_fill(c, np.maximum(1.0, rest))
+        busy = fills * (whole * self._of_fill(c, resident) + np.where(rest > 0, once, 0.0))
+        return np.asarray(busy + self._of_ends(c, whole + (rest > 0)))
+
+    def _of_ends(self, c: Columns, rounds: Array) -> Array:
+        """Cycles in which blocks begin and end, and nothing is multiplied, of so many rounds of blocks."""
+        return np.full(len(rounds), 2.0 * GLOBAL_LATENCY)
 
     def seconds(self, c: Columns) -> Array:
         """A rough time: instructions, shared and global traffic, and the latency that nothing hides."""

@@ -63,6 +63,7 @@ MAIN = (
     Feature("code", "log", "arithmetic of the straight-line code: unrolled loops, lanes, virtual threads"),
     Feature("unroll_step", "log", "largest auto_unroll_max_step around it", ANSOR),
     Feature("pipeline_stages", "count", "largest number of pipeline stages around it"),
+    Feature("matrix_unit", "log", "multiply-adds of the matrix instruction that computes it, 0 without", CUDA),
     Feature("accumulators", "log", "elements that one run of the straight-line code writes"),
     Feature("reduce_inside", "log", "reduction steps in the straight-line code"),
     Feature("reduce_outside", "log", "reduction steps outside of it, in one thread"),
@@ -159,6 +160,9 @@ BOUNDS = (
     Feature("main", "log2/ideal", "the largest of these for the main stage", ROOFLINE),
     Feature("total", "log2/ideal", "the largest of these for each stage, summed, and the launches", ROOFLINE),
 )
+
+MATRIX_UNIT = "main.matrix_unit"
+"""The column by which candidates on matrix units are told from those on lanes."""
 
 PRIOR = Feature("prior.seconds", "log2/ideal", "what the sketch's rule estimates; missing for IR of unknown origin")
 

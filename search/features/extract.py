@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...dialects.multiprocessor import multiprocessor_of
 from ...dialects.target import LINE_BYTES, WARP
+from ...passes.analysis.matrix_product import TENSORIZE
 from ...passes.parametric.nest import KINDS, Loop, Nest, Stage
 from ...passes.parametric.sizes import (
     Size,
@@ -134,6 +135,7 @@ def _main(nest: NestView, view: StageView, launch: KernelLaunch, work: Size) -> 
         "code": _slog(code),
         "unroll_step": _slog(_largest_note(view.stage, "auto_unroll_max_step", 0)),
         "pipeline_stages": _largest_note(view.stage, PIPELINE_STAGES, 1),
+        "matrix_unit": _slog(_largest_note(view.stage, TENSORIZE, 0)),
         "accumulators": _slog(body[0].elements),
         "reduce_inside": _slog(_reduced(view, view.body)),
         "reduce_outside": _slog(_reduced(view, view.loops_of("serial"))),

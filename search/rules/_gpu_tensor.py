@@ -1,4 +1,4 @@
-"""The steps of a product on matrix units: tiles of warps, swizzled copies that run ahead, sums in registers."""
+"""The steps of a product on matrix units: tiles, swizzled copies that run ahead, sums in registers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.pipeline import Pipeline
+from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.swizzle import Swizzle
@@ -29,8 +30,9 @@ from ._gpu_tensor_plan import SidePlan, TensorPlan
 
 @dataclass(frozen=True)
 class _Loops:
-    """Loops of a product from the outside in: a warp's lanes, fills, a thread's sums, among them all tiles."""
+    """Loops of a product from the outside in: blocks of threads, a warp's lanes, fills, a thread's sums and tiles."""
 
+    block: str
     lane: str
     fill: str
     sums: tuple[str, ...]
@@ -59,9 +61,11 @@ def write_tensor(draft: Draft, plan: TensorPlan, pads: Sequence[str], out: str) 
     _write_out(draft, plan, loops, out)
     for side in plan.sides:
         _fill(draft, plan, loops, side)
+    if plan.resident is not None:
+        draft.do(Pragma, block=plan.block, loop=loops.block, blocks_per_sm=plan.resident)
     around = {loop.loop_name: loop for loop in draft.block(plan.block).enclosing_loops}
     if copies_of(around[loops.fill]):
-        draft.do(Pipeline, block=plan.block, loop=loops.fill, stages=plan.stages)
+        draft.do(Pipeline, block=plan.block, loop=loops.fill, stages=plan.stages, bulk=int(plan.bulk))
 
 
 def _tile(draft: Draft, plan: TensorPlan) -> _Loops:
@@ -75,7 +79,7 @@ def _tile(draft: Draft, plan: TensorPlan) -> _Loops:
     parts = []
     for side, loop, axis in zip(plan.sides, (i, j), ("i", "j"), strict=True):
         digits = x.digits(axis)
-        found = draft.split(block, loop, (0, side.warps, side.tiles, *(d.extent for d in digits)))
+        found = draft.split(block, loop, (0, side.warps, side.tiles, *plan.digits(axis)))
         parts.append(found[:3])
         for digit, part in zip(digits, found[3:], strict=True):
             (lanes if digit.lanes else held)[digit.lanes or digit.held] = part
@@ -86,12 +90,13 @@ def _tile(draft: Draft, plan: TensorPlan) -> _Loops:
     around, within = draft.split(block, i0, (0, plan.group))
     draft.order(block, [*batch, around, j0, within, i1, j1, *in_warp, k0, k1, i2, j2, *own, k2])
     lane = draft.fuse(block, in_warp)
-    draft.do(Bind, block=block, loop=draft.fuse(block, [*batch, around, j0, within]), thread="blockIdx.x")
+    tiles = draft.fuse(block, [*batch, around, j0, within])
+    draft.do(Bind, block=block, loop=tiles, thread="blockIdx.x")
     draft.do(Bind, block=block, loop=draft.fuse(block, [i1, j1]), thread="threadIdx.y")
     draft.do(Bind, block=block, loop=lane, thread="threadIdx.x")
     for loop in (k1, i2, j2):
         draft.do(Unroll, block=block, loop=loop)
-    return _Loops(lane, k0, (i2, j2, *own))
+    return _Loops(tiles, lane, k0, (i2, j2, *own))
 
 
 def _axes_in_order(draft: Draft, plan: TensorPlan) -> tuple[list[str], list[str], list[str], list[str]]:
@@ -108,7 +113,7 @@ def _write_out(draft: Draft, plan: TensorPlan, loops: _Loops, out: str) -> None:
     """Write the sums out of the registers, in each thread."""
     draft.do(ReverseComputeAt, block=out, loop=loops.lane)
     _join_dimensions(draft, plan)
-    draft.do(Tensorize, block=plan.block, loop=loops.sums[2], intrinsic=plan.product.intrinsic.name)
+    draft.do(Tensorize, block=plan.block, loop=loops.sums[2], intrinsic=plan.intrinsic)
     for loop in loops.sums[:-1]:
         draft.do(Unroll, block=out, loop=loop)
     draft.do(Vectorize, block=out, loop=loops.sums[-1])
@@ -128,9 +133,16 @@ def _join_dimensions(draft: Draft, plan: TensorPlan) -> None:
 
 
 def _fill(draft: Draft, plan: TensorPlan, loops: _Loops, side: SidePlan) -> None:
-    """Fill shared memory by all threads together, 16 bytes each at once, in chunks that lie apart in the banks."""
+    """Fill shared memory in chunks that lie apart in the banks.
+
+    Boxes are left to the copy engine, loops and all; else all threads copy together, 16 bytes each at once.
+    """
     copy, before = side.copy, len(draft.loops(plan.block)) - len(loops.sums) - 2
     draft.do(ComputeAt, block=copy, loop=loops.fill, unit_loops=True)
+    if plan.bulk:
+        draft.do(Swizzle, block=copy)
+        draft.settled.add(copy)
+        return
     both = draft.fuse(copy, draft.loops(copy)[before:])
     factors: tuple[Hole | Derived | int, ...] = (0, plan.warps, plan.product.intrinsic.threads, side.factor.vector)
     _, warp, lane, vector = draft.split(copy, both, factors)

@@ -7,39 +7,84 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
+from ...dialects.buffers import SWIZZLES
+from ...dialects.intrinsics import Family
 from ...dialects.target import Target
+from ...passes.analysis.matrix_product import TURNED_BYTES
+from ..estimates.group_model import GroupModel
 from ..estimates.tensor_model import TensorModel
-from ..sketch.hole import Derived, Hole
+from ..sketch.hole import Columns, Derived, Hole
 from ..structure.products import Factor, Product
 from ._gpu_division import Division
 
-WARPS = (1, 2, 4, 8)
-"""Warps of a block along an axis."""
-TILES = (1, 2, 3, 4, 5, 6, 7, 8)
-"""Matrices of the intrinsic that a warp computes along an axis; images of networks are often multiples of 7."""
-FILLS = (1, 2, 4, 8)
-"""Steps of the intrinsic between two fills of shared memory: 32 bytes of k each."""
-STAGES = (1, 2, 3, 4, 5, 6)
-"""Fills of shared memory that are there or under way; 1 is no pipeline."""
+
+@dataclass(frozen=True)
+class Choices:
+    """Choices of a search, and the usual numbers without one.
+
+    `warps`, or warp groups, are those of a block along an axis, `tiles` the matrices that each of them computes along
+    it, `fills` the steps of the intrinsic between two fills of shared memory, 32 bytes of k each, and `stages` the
+    fills that are there or under way, 1 for no pipeline.
+    """
+
+    warps: tuple[int, ...]
+    tiles: tuple[int, ...]
+    fills: tuple[int, ...]
+    stages: tuple[int, ...]
+    usual_warps: tuple[int, int]
+    usual_tiles: int
+    usual_stages: int
+    usual_group: int
+
+
+WARPS = Choices(
+    warps=(1, 2, 4, 8),
+    tiles=(1, 2, 3, 4, 5, 6, 7, 8),
+    fills=(1, 2, 4, 8),
+    stages=(1, 2, 3, 4, 5, 6),
+    usual_warps=(2, 2),
+    usual_tiles=4,
+    usual_stages=3,
+    usual_group=1,
+)
+"""Images of networks are often multiples of 7. Without a search: 128 x 128 x 128 bytes, the best of six tiles for
+products of 4096 on an H200."""
+WARP_GROUPS = Choices(
+    warps=(1, 2, 3, 4),
+    tiles=(1, 2, 3, 4),
+    fills=(1, 2, 4),
+    stages=(1, 2, 3, 4, 5, 6, 7, 8),
+    usual_warps=(2, 1),
+    usual_tiles=1,
+    usual_stages=4,
+    usual_group=8,
+)
+"""More steps between two fills would not lie within the span of one swizzle."""
+USUAL_GROUP_TILES = ((2, 256), (2, 128), (1, 128), (1, 64))
+"""Warp groups along the rows and columns of the instruction without a search: the first that give half of the
+multiprocessors a tile. On an H200 the first is the best of seven for products of 4096 and 8192 (203 us, in groups of 8)
+and of 2048, the third for those of 1024 (7.8 us; the first two 15.8 and 9.3)."""
+USUAL_STEPS = 4
+"""Steps of the intrinsic between two fills without a search: 128 bytes, the widest swizzle."""
 GROUPS = (1, 2, 4, 8)
 """Rows of tiles that neighbouring blocks of threads take together: they read the same columns from the cache."""
-
-USUAL_WARPS = 2
-USUAL_TILES = 4
-USUAL_STEPS = 4
-USUAL_STAGES = 3
-"""Without a search: 128 x 128 x 128 bytes, the best of six tiles for products of 4096 on an H200."""
+RESIDENT = (1, 2, 3)
+"""Blocks that registers are to let fit a multiprocessor, so that one begins while another one ends."""
 
 
 @dataclass(frozen=True)
 class SidePlan:
-    """A side of the product: its factor, the rows of which are so many warps of so many matrices."""
+    """A side of the product: its factor, the rows of which are so many warps of so many matrices.
+
+    `panel` are the elements of a row in shared memory where rows of the matrix are neighbours there; 0 for all.
+    """
 
     factor: Factor
-    fused: str
     warps: Hole
     tiles: Hole
+    panel: int
 
     @property
     def copy(self) -> str:
@@ -50,15 +95,30 @@ class SidePlan:
         """The axes of the copy: those of a batch, then rows and steps of k, the contiguous one last."""
         rows, steps = ("*".join(a.name for a in axes) for axes in (self.factor.rows, product.k))
         batch = [a.name for a in product.batch]
+        if self.panel:
+            return (*batch, f"{rows}/{self.panel}", steps, f"{rows}%{self.panel}")
         return (*batch, *((steps, rows) if self.factor.turned else (rows, steps)))
 
 
 @dataclass(frozen=True)
+class Width:
+    """The columns of an instruction that a candidate chooses, and their first digit, which moves with them."""
+
+    columns: Hole
+    digit: Derived
+
+
+@dataclass(frozen=True)
 class TensorPlan:
-    """A product in tiles of warps: `sides` are those of `a` and of `b`, `warps` all of a block."""
+    """A product in tiles of warps, or warp groups: `sides` are those of `a` and of `b`, `warps` all of a block.
+
+    A `width` is chosen where the family has several members; `resident` blocks of a multiprocessor for warp groups.
+    """
 
     block: str
     product: Product
+    family: Family
+    bulk: bool
     target: Target
     division: Division | None
     sides: tuple[SidePlan, SidePlan]
@@ -66,53 +126,129 @@ class TensorPlan:
     stages: Hole
     group: Hole
     warps: Derived
+    width: Width | None
+    resident: Hole | None
 
     def numbers(self) -> Iterator[Hole | Derived]:
         """Return the holes and derived numbers in the order they have in a sketch."""
+        if self.width is not None:
+            yield from (self.width.columns, self.width.digit)
         for side in reversed(self.sides):
             yield from (side.tiles, side.warps)
         yield from (self.steps, self.stages, self.group, self.warps)
+        if self.resident is not None:
+            yield self.resident
+
+    @property
+    def intrinsic(self) -> list[str | Hole]:
+        """The intrinsic's name, in pieces: with a hole for its columns."""
+        before, behind = self.family.name_parts
+        return [before] if self.width is None else [before, self.width.columns, behind]
+
+    def digits(self, axis: str) -> list[int | Derived]:
+        """The extents of the digits of `i` or `j`, the outermost first."""
+        first, *others = (digit.extent for digit in self.family.widest.digits(axis))
+        return [first if self.width is None or axis == "i" else self.width.digit, *others]
 
 
-def plan_tensor(block: str, product: Product, target: Target, division: Division | None) -> TensorPlan:
-    """Plan the tiles of a product of matrices."""
-    x = product.intrinsic
-    sides = (_side(block, "i", product.a, x.m), _side(block, "j", product.b, x.n))
-    steps = Hole.near(f"{block}_k_steps", _dividing(FILLS, product.depth // x.k), USUAL_STEPS, "tile", f"{block}_k")
-    fills = product.depth // (x.k * steps.default)
-    stages = Hole.near(f"{block}_stages", STAGES, min(USUAL_STAGES, fills), "stages")
-    group = Hole.near(f"{block}_group", GROUPS, 1, "tile")
-    holes = [side.warps for side in sides]
-    warps = Derived.of(f"{block}_warps", lambda c: np.asarray(prod(c[h.name] for h in holes)), holes)
-    return TensorPlan(block, product, target, division, sides, steps, stages, group, warps)
+def plan_tensor(
+    block: str, product: Product, family: Family, bulk: bool, target: Target, division: Division | None
+) -> TensorPlan:
+    """Plan the tiles of a product of matrices by a family of intrinsics; with `bulk` the copy engine brings factors."""
+    x, b_extent = product.intrinsic, product.b.extent
+    listed = WARP_GROUPS if x.reads_shared else WARPS
+    family = family.of_columns(n for n in family.columns if b_extent % n == 0 and has_whole_panels(product, n))
+    usual, columns = (_usual_group_tile(product, target)) if x.reads_shared else (listed.usual_warps[0], x.n)
+    width = _width(block, family, columns) if len(family.members) > 1 else None
+    chosen = family.widest.n if width is None else width.columns.default
+    a = _side(block, "i", product.a, (x.m, x.m), listed, usual, x.reads_shared)
+    b = _side(block, "j", product.b, (family.columns[0], chosen), listed, listed.usual_warps[1], x.reads_shared)
+    all_steps = product.depth // x.k
+    wanted = min(USUAL_STEPS, all_steps // (1 + bulk))
+    steps = Hole.near(f"{block}_k_steps", _dividing(listed.fills, all_steps), wanted, "tile", f"{block}_k")
+    stages = listed.stages[1:] if bulk else listed.stages
+    fills = all_steps // steps.default
+    rows = product.a.extent // (x.m * a.warps.default * a.tiles.default)
+    groups = max(n for n in GROUPS if n <= listed.usual_group and rows % n == 0)
+    holes = (a.warps, b.warps)
+    return TensorPlan(
+        block,
+        product,
+        family,
+        bulk,
+        target,
+        division,
+        (a, b),
+        steps,
+        Hole.near(f"{block}_stages", stages, min(listed.usual_stages, fills), "stages"),
+        Hole.near(f"{block}_group", GROUPS, groups, "tile"),
+        Derived.of(f"{block}_warps", lambda c: np.asarray(prod(c[h.name] for h in holes)), holes),
+        width,
+        Hole(f"{block}_resident", RESIDENT, 1, "threads") if x.reads_shared else None,
+    )
 
 
-def _side(block: str, axis: str, factor: Factor, extent: int) -> SidePlan:
+def has_whole_panels(product: Product, columns: int) -> bool:
+    """True where columns of an instruction are whole panels, in which a turned factor lies for warp groups."""
+    return not (product.intrinsic.reads_shared and product.b.turned) or columns % _panel(product.b) == 0
+
+
+def _panel(factor: Factor) -> int:
+    """Elements that a row in shared memory has where neighbours are rows of the matrix: the widest swizzle's."""
+    return SWIZZLES[0] // TURNED_BYTES if factor.turned else 0
+
+
+def _usual_group_tile(product: Product, target: Target) -> tuple[int, int]:
+    batch = prod(x.extent for x in product.batch)
+    for groups, columns in USUAL_GROUP_TILES:
+        rows = -(-product.a.extent // (groups * product.intrinsic.m))
+        if 2 * batch * rows * -(-product.b.extent // columns) >= target.cores:
+            return groups, columns
+    return USUAL_GROUP_TILES[-1]
+
+
+def _width(block: str, family: Family, usual: int) -> Width:
+    columns = Hole.near(f"{block}_columns", family.columns, usual, "tile", f"{block}_j")
+    step = family.widest.digits("j")[0].step
+
+    def parts(c: Columns) -> npt.NDArray[np.int64]:
+        return np.asarray(c[columns.name] // step)
+
+    return Width(columns, Derived.of(f"{block}_column_parts", parts, [columns]))
+
+
+def _side(
+    block: str, axis: str, factor: Factor, extents: tuple[int, int], listed: Choices, usual: int, in_groups: bool
+) -> SidePlan:
+    """Plan a side, whose matrices have so many rows at least, and so many by default."""
+    least, extent = extents
     count, label = factor.extent // extent, f"{block}_{axis}"
-    tiles = Hole.near(f"{label}_tiles", _dividing(TILES, count), USUAL_TILES, "tile", label)
-    warps = Hole.near(f"{label}_warps", _dividing(WARPS, count // tiles.default), USUAL_WARPS, "threads", label)
-    return SidePlan(factor, "_".join(a.name for a in factor.rows), _all(warps, count), tiles)
-
-
-def _all(warps: Hole, count: int) -> Hole:
-    """The hole with all choices that divide a number, at the default it has."""
-    return Hole(warps.name, _dividing(WARPS, count), warps.default, warps.kind, warps.axis)
+    most = _dividing if least == extent else _up_to
+    tiles = Hole.near(f"{label}_tiles", most(listed.tiles, factor.extent // least), listed.usual_tiles, "tile", label)
+    warps = Hole.near(f"{label}_warps", _dividing(listed.warps, count // tiles.default), usual, "threads", label)
+    every = most(listed.warps, factor.extent // least)
+    return SidePlan(
+        factor, Hole(warps.name, every, warps.default, warps.kind, warps.axis), tiles, _panel(factor) * in_groups
+    )
 
 
 def _dividing(choices: tuple[int, ...], count: int) -> tuple[int, ...]:
     return tuple(n for n in choices if count % n == 0)
 
 
+def _up_to(choices: tuple[int, ...], count: int) -> tuple[int, ...]:
+    return tuple(n for n in choices if n <= count)
+
+
 def tensor_model(plan: TensorPlan) -> TensorModel:
     """Return the model of a plan's candidates."""
     (a, b), product = plan.sides, plan.product
-    part = plan.division.part if plan.division is not None else ""
-    return TensorModel(
+    model = TensorModel(
         target=plan.target,
-        intrinsic=product.intrinsic,
-        batch=prod(x.extent for x in product.batch if x.name != part),
+        intrinsic=plan.family.widest,
+        batch=prod(x.extent for x in product.batch if plan.division is None or x.name != plan.division.part),
         rows=(product.a.extent, product.b.extent),
-        depth=product.depth,
+        depth=product.depth * (plan.division.parts.default if plan.division is not None else 1),
         vectors=(product.a.vector, product.b.vector),
         warps=(a.warps.name, b.warps.name),
         tiles=(a.tiles.name, b.tiles.name),
@@ -120,4 +256,13 @@ def tensor_model(plan: TensorPlan) -> TensorModel:
         stages=plan.stages.name,
         group=plan.group.name,
         split=plan.division.parts.name if plan.division is not None else "",
+    )
+    if plan.resident is None:
+        return model
+    return GroupModel(
+        **vars(model),
+        columns=plan.width.columns.name if plan.width is not None else "",
+        resident=plan.resident.name,
+        bulk=plan.bulk,
+        turned=(product.a.turned, product.b.turned),
     )

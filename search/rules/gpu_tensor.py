@@ -1,7 +1,8 @@
-"""Products on the matrix units of a GPU: tiles of warps, with operands in swizzled shared memory.
+"""Products on the matrix units of a GPU: tiles of warps or warp groups, with operands in swizzled shared memory.
 
 What a product is, is found in any reduction: rows, columns and steps of k are several axes each, so that a convolution
-is one without a matrix of its windows in memory. The intrinsic is a value (`dialects/intrinsics.py`).
+is one without a matrix of its windows in memory. The intrinsic is a value (`dialects/intrinsics.py`): of a warp, which
+loads its factors to registers, or of a warp group, which reads them from shared memory by itself.
 """
 
 from __future__ import annotations
@@ -10,41 +11,49 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from ...dialects.intrinsics import Intrinsic, intrinsics
+from ...dialects.intrinsics import Family, Intrinsic, families, intrinsics
 from ...dialects.target import Target
 from ...passes.schedule.pad import Pad
 from ..estimates.tensor_model import TensorModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, anchors_in, find_anchor
-from ..structure.products import Product, find_products, paddings, waste
+from ..structure.products import Product, are_boxes, find_products, paddings, waste
 from ._gpu_division import plan_division, write_division
 from ._gpu_factors import parts_of
 from ._gpu_tensor import write_result, write_tensor
-from ._gpu_tensor_plan import plan_tensor, tensor_model
+from ._gpu_tensor_plan import has_whole_panels, plan_tensor, tensor_model
 from ._gpu_tiles import join_parts
 from ._structures import tile_anchors
 
 MOST_WASTE = 4.0
 """Products computed over those asked for, at most. Not measured: matrix units are some eight times as fast as lanes."""
 DOUBTED_WASTE = 1.9
-"""The same from which on the structures of lanes are searched, too. Not measured."""
+"""The same from which on the structures of lanes are searched, too, and none of warp groups. Not measured."""
 FEW = 64
 """Rows and columns of a tile: with fewer tiles than multiprocessors, parts of a reduction may go to others."""
 DEEP = 512
 """Steps of k from which on a reduction may be divided. Not measured."""
+GROUP_COLUMNS = 64
+"""Columns that products of warp groups are padded to multiples of: fewer read shared memory for longer than they
+multiply (64 rows and n columns take (64 + n) / 4 cycles to read, n / 2 to multiply)."""
 
 
 @dataclass(frozen=True)
 class TensorVariant:
-    """One structure: an intrinsic, and whether steps of k are divided among blocks."""
+    """One structure: intrinsics, one of which a candidate names, and which of them stands for all.
 
+    Factors are copied in `bulk` by the copy engine, or by threads; steps of k may be divided among blocks.
+    """
+
+    family: Family
     intrinsic: Intrinsic
+    bulk: bool = False
     split: bool = False
 
     @property
     def name(self) -> str:
-        return f"tensor_{self.intrinsic.name.replace('.', '_')}{'_split' * self.split}"
+        return f"tensor_{self.family.name.replace('.', '_')}{'_bulk' * self.bulk}{'_split' * self.split}"
 
 
 class GpuTensor(SketchRule):
@@ -53,7 +62,7 @@ class GpuTensor(SketchRule):
     order: ClassVar[int] = 290
 
     def when(self, target: Target) -> bool:
-        return target.kind == "cuda" and bool(_of_warps(target))
+        return target.kind == "cuda" and bool(_families(target))
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         def structures(anchor: Anchor) -> list[TensorVariant]:
@@ -66,16 +75,16 @@ class GpuTensor(SketchRule):
         return [*found, draft] if found[0] is not draft and _is_wasteful(draft, target) else found
 
 
-def _of_warps(target: Target) -> list[Intrinsic]:
-    """The intrinsics whose factors a warp loads from shared memory, and does not round, the largest first."""
-    found = [x for x in intrinsics(target) if x.is_loaded_as_matrices and not x.rounds]
-    return sorted(found, key=lambda x: (-x.m * x.n * x.k, x.name))
+def _families(target: Target) -> list[Family]:
+    """The intrinsics whose factors are in shared memory, by family."""
+    found = (x for x in intrinsics(target) if x.reads_shared or x.is_loaded_as_matrices)
+    return families(found)
 
 
 def _is_wasteful(draft: Draft, target: Target) -> bool:
     """True where a product is padded so much that lanes may be as fast."""
-    found = (_product(draft, anchor, _of_warps(target)) for anchor in _anchors(draft))
-    return any(product is not None and waste(product) > DOUBTED_WASTE for product in found)
+    found = (_products(draft, anchor, target) for anchor in _anchors(draft))
+    return any(products and waste(products[0][1]) > DOUBTED_WASTE for products in found)
 
 
 def _anchors(draft: Draft) -> list[Anchor]:
@@ -83,20 +92,48 @@ def _anchors(draft: Draft) -> list[Anchor]:
 
 
 def variants(draft: Draft, anchor: Anchor, target: Target) -> list[TensorVariant]:
-    """The structures worth searching for an anchor."""
-    found = _product(draft, anchor, _of_warps(target))
-    if found is None or waste(found) > MOST_WASTE:
-        return []
-    tiles = prod(-(-side.extent // FEW) for side in found.factors) * prod(a.extent for a in found.batch)
-    divided = tiles < target.cores and max(a.extent for a in anchor.reduce) >= DEEP
-    plain = TensorVariant(found.intrinsic)
-    if not divided or not parts_of(max(a.extent for a in anchor.reduce), False):
-        return [plain]
-    return [plain, TensorVariant(found.intrinsic, split=True)]
+    """The structures worth searching for an anchor: by warps, and by warp groups where the target has them."""
+    found = [(family, product) for family, product in _products(draft, anchor, target) if waste(product) <= MOST_WASTE]
+    by_warps = [each for each in found if not each[1].intrinsic.reads_shared][:1]
+    by_groups = [each for each in found if each[1].intrinsic.reads_shared and waste(each[1]) < DOUBTED_WASTE][:1]
+    return [
+        TensorVariant(family, product.intrinsic, _is_bulk(anchor, product), split)
+        for family, product in (*by_warps, *by_groups)
+        for split in (False, True)
+        if not split or _may_be_divided(anchor, product, target)
+    ]
 
 
-def _product(draft: Draft, anchor: Anchor, wanted: list[Intrinsic]) -> Product | None:
-    return next(iter(find_products(anchor, draft.block(anchor.block), wanted)), None)
+def _is_bulk(anchor: Anchor, product: Product) -> bool:
+    """True where the copy engine brings the factors: it runs ahead, so that there must be several fills."""
+    x = product.intrinsic
+    return x.reads_shared and not anchor.pads and are_boxes(product) and product.depth >= 2 * x.k
+
+
+def _may_be_divided(anchor: Anchor, product: Product, target: Target) -> bool:
+    """True where there are too few tiles for a device, and enough steps of k."""
+    tiles = prod(-(-side.extent // FEW) for side in product.factors) * prod(a.extent for a in product.batch)
+    longest = max(a.extent for a in anchor.reduce)
+    return tiles < target.cores and longest >= DEEP and bool(parts_of(longest, False))
+
+
+def _products(draft: Draft, anchor: Anchor, target: Target) -> list[tuple[Family, Product]]:
+    """The products that an anchor is, with the intrinsics that multiply so, the least padded first."""
+    wanted = {member: family for family in _families(target) for member in _standing_for(family)}
+    largest = sorted(wanted, key=lambda x: (-x.m * x.n * x.k, x.name))
+    found = find_products(anchor, draft.block(anchor.block), largest)
+    return [(wanted[x.intrinsic], x) for x in found if has_whole_panels(x, x.intrinsic.n)]
+
+
+def _standing_for(family: Family) -> list[Intrinsic]:
+    """The members that a product may be padded for: of columns to choose from, few."""
+    narrow = [x for x in family.members if x.n <= GROUP_COLUMNS]
+    return narrow if len(family.members) > 1 and narrow else [family.widest]
+
+
+def _product(draft: Draft, anchor: Anchor, variant: TensorVariant) -> Product:
+    (found,) = find_products(anchor, draft.block(anchor.block), [variant.intrinsic])
+    return found
 
 
 def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target) -> TensorModel:
@@ -105,17 +142,15 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
         division = plan_division(anchor, False)
         anchor = write_division(draft, division)
     out = write_result(draft, anchor, division)
-    product = _product(draft, anchor, [variant.intrinsic])
-    assert product is not None
+    product = _product(draft, anchor, variant)
     if padded := paddings(product):
         for name, extent in padded.items():
             draft.do(Pad, block=anchor.block, loop=name, factor=extent)
         fresh = find_anchor(draft.module, anchor.block)
         assert fresh is not None
         anchor = fresh
-        product = _product(draft, anchor, [variant.intrinsic])
-        assert product is not None
-    plan = plan_tensor(anchor.block, product, target, division)
+        product = _product(draft, anchor, variant)
+    plan = plan_tensor(anchor.block, product, variant.family, variant.bulk, target, division)
     write_tensor(draft, plan, anchor.pads, out)
     if division is not None:
         join_parts(draft, anchor.block, division)

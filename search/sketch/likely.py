@@ -29,11 +29,9 @@ def likeliest(sketches: Sequence[Sketch], model: CostModel | None = None) -> str
         first = sketches[0]
         rows = _drawn(first, CANDIDATES // 2) if first.prior is not None else first.default[None]
         return first.schedule(_by_estimate(first, rows)[0])
-    best: list[tuple[float, Sketch, npt.NDArray[np.int64]]] = []
-    for sketch, rows in _worth_comparing(sketches):
-        scores = model.predict(sketch.features(rows))[0]
-        best.append((float(scores.max()), sketch, rows[int(np.argmax(scores))]))
-    _, sketch, row = max(best, key=lambda one: one[0])
+    compared = _worth_comparing(sketches)
+    scores = model.predict(np.concatenate([sketch.features(rows) for sketch, rows in compared]))[0]
+    sketch, row = [(sketch, row) for sketch, rows in compared for row in rows][int(np.argmax(scores))]
     return sketch.schedule(row)
 
 

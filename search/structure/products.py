@@ -11,9 +11,11 @@ from xdsl.dialects import arith
 
 from ...dialects.attributes import Axis
 from ...dialects.element import element_bytes
+from ...dialects.index import IndexExpr
 from ...dialects.intrinsics import Intrinsic
-from ...dialects.loop import BlockOp, buffer_shape
-from ...passes.analysis.matrix_product import TURNED_BYTES, element_of_buffer, load_of_factor
+from ...dialects.kernel import array_problem
+from ...dialects.loop import BlockOp, buffer_shape, scope_of
+from ...passes.analysis.matrix_product import TURNED_BYTES, Mismatch, element_of_buffer, load_of_factor, unrounded
 from .anchor import Anchor, Operand
 
 
@@ -66,21 +68,26 @@ class Product:
 
 def find_products(anchor: Anchor, block: BlockOp, intrinsics: Iterable[Intrinsic]) -> list[Product]:
     """The products of matrices that an anchor is, by each intrinsic whose types it has, the least padded first."""
-    factors = _factors(anchor, block)
-    if factors is None:
-        return []
     found = (
-        _product(anchor, intrinsic, *factors) for intrinsic in intrinsics if _has_types(intrinsic, anchor, factors)
+        _product(anchor, intrinsic, *factors)
+        for intrinsic in intrinsics
+        if (factors := _factors(anchor, block, intrinsic)) is not None and _has_types(intrinsic, anchor, factors)
     )
     return sorted((product for product in found if product is not None), key=waste)
 
 
-def _factors(anchor: Anchor, block: BlockOp) -> tuple[Operand, Operand] | None:
-    """The two different buffers that are multiplied, the one that moves along the result's last axis behind."""
+def _factors(anchor: Anchor, block: BlockOp, intrinsic: Intrinsic) -> tuple[Operand, Operand] | None:
+    """The two different buffers that are multiplied, the one that moves along the result's last axis behind.
+
+    None where they are not rounded as the intrinsic rounds them.
+    """
     multiplied = block.yielded[0].owner
     if block.combiner.data != "add" or not isinstance(multiplied, arith.MulfOp | arith.MuliOp):
         return None
-    loads = [load_of_factor(value) for value in multiplied.operands]
+    try:
+        loads = [load_of_factor(unrounded(value, intrinsic)) for value in multiplied.operands]
+    except Mismatch:
+        return None
     found = {o.load: o for o in anchor.operands}
     if len(found) != 2 or len({o.name for o in anchor.operands}) != 2 or any(x not in found for x in loads):
         return None
@@ -125,6 +132,34 @@ def _factor(operand: Operand, rows: tuple[Axis, ...], k: tuple[Axis, ...]) -> Fa
     return Factor(operand, rows, turned, vector)
 
 
+def are_boxes(product: Product) -> bool:
+    """True where the copy engine can bring both factors: tiles of them are boxes of arrays as these lie in memory."""
+    return all(_is_box(product, factor) for factor in product.factors)
+
+
+def _is_box(product: Product, factor: Factor) -> bool:
+    """True where rows and steps of k are a dimension each, with neighbours along the last one, as shared memory has it.
+
+    Steps of k may be several axes that have become parts of one.
+    """
+    buffer, (rows, k) = factor.operand.buffer, ([a.name for a in axes] for axes in (factor.rows, product.k))
+    shape, size = buffer_shape(buffer), product.intrinsic.a.bytes
+    if len(rows) > 1 or scope_of(buffer) != "global" or array_problem(shape, size) is not None:
+        return False
+    *_, last = factor.operand.indices
+    inner = rows if factor.turned else k[-1:]
+    return all(_moves_by_one(e, rows, k) for e in factor.operand.indices) and last.coefficient(inner[0]) == 1
+
+
+def _moves_by_one(index: IndexExpr, rows: Sequence[str], k: Sequence[str]) -> bool:
+    """True where one step along rows or along the last axis of k, and not both, is one step of an index."""
+    moving = [name for name in (*rows, *k) if name in index.axes()]
+    if not moving:
+        return True
+    linear = all(index.is_linear_in(name) for name in moving)
+    return linear and (moving == list(rows) or set(moving) <= set(k)) and index.coefficient(moving[-1]) == 1
+
+
 VECTOR_BYTES = 16
 """Bytes that a thread copies at once, at most (CUDA C++ programming guide, "Device memory accesses")."""
 
@@ -141,25 +176,26 @@ WIDER = 1.08
 """Elements of an axis after padding over those before, at most, where larger tiles divide it then. Not measured."""
 MOST_PADDED = 3
 """Axes of a group that are padded, the last ones: those of a window."""
-MULTIPLES = (8, 4, 2, 1)
-"""Multiples of the intrinsic's extents that an axis is padded to, the best first."""
+MULTIPLES, STEPS = (8, 4, 2, 1), (4, 2, 1)
+"""Multiples of the intrinsic's rows and columns, and of its steps of k, that an axis is padded to, the best first: 4
+steps are 128 bytes, the widest swizzle."""
 
 
 def paddings(product: Product) -> dict[str, int]:
     """The extents that axes are to be padded to, so that rows, columns and steps are multiples of the intrinsic's."""
     x = product.intrinsic
-    groups = ((product.a.rows, x.m), (product.b.rows, x.n), (product.k, x.k))
-    return {name: extent for axes, unit in groups for name, extent in _padded(axes, unit).items()}
+    groups = ((product.a.rows, x.m, MULTIPLES), (product.b.rows, x.n, MULTIPLES), (product.k, x.k, STEPS))
+    return {name: extent for axes, unit, multiples in groups for name, extent in _padded(axes, unit, multiples).items()}
 
 
-def _padded(axes: Sequence[Axis], unit: int) -> dict[str, int]:
+def _padded(axes: Sequence[Axis], unit: int, multiples: Sequence[int]) -> dict[str, int]:
     """The new extents of the last few axes, or of the only one, with the fewest elements; rather of the outer ones."""
     total = prod(a.extent for a in axes)
     if total % unit == 0:
         return {}
     if len(axes) == 1:
         (axis,) = axes
-        found = [-(-total // (unit * n)) * unit * n for n in MULTIPLES]
+        found = [-(-total // (unit * n)) * unit * n for n in multiples]
         return {axis.name: next((n for n in found if n <= WIDER * total), found[-1])}
     last = axes[-MOST_PADDED:]
     rest = total // prod(a.extent for a in last)

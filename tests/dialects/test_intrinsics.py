@@ -8,7 +8,7 @@ import pytest
 import loopwright as lw
 from loopwright.dialects.index import axis
 from loopwright.dialects.index_text import parse_index
-from loopwright.dialects.intrinsics import Intrinsic, find_intrinsic, intrinsics
+from loopwright.dialects.intrinsics import Family, Intrinsic, families, find_intrinsic, intrinsics
 from loopwright.dialects.target import Target
 
 AMPERE = Target(kind="cuda", compute_capability=80)
@@ -135,3 +135,24 @@ def test_sums_of_scattered_products_are_the_product(intrinsic: Intrinsic) -> Non
         for place, element in intrinsic.places(o).items():
             back[o][element] = held[o][place]
     np.testing.assert_array_equal(back["c"] + back["a"] @ back["b"].T, whole["c"] + whole["a"] @ whole["b"].T)
+
+
+def test_families_differ_in_columns_alone() -> None:
+    """Each is named without them; those of warps, of which one is as good as another, are alone."""
+    found = families(intrinsics(Target(kind="cuda", compute_capability=90)))
+    groups = [family for family in found if family.widest.reads_shared]
+    assert sorted(family.name for family in groups) == [
+        f"wgmma.m64k{k}" for k in ("16.bf16", "16.f16", "32.s8", "32.u8")
+    ]
+    assert all(
+        len(family.members) == 1 and family.name == family.widest.name for family in found if family not in groups
+    )
+    for family in groups:
+        before, behind = family.name_parts
+        assert [x.name for x in family.members] == [f"{before}{n}{behind}" for n in family.columns]
+        assert family.columns == tuple(sorted(family.columns)) and family.widest.n == 256
+        assert family.of_columns([64, 100, 32]).columns == (32, 64)
+
+
+def test_a_family_of_one_keeps_its_name() -> None:
+    assert Family((named("wgmma.m64n64k16.f16"),)).name_parts == ("wgmma.m64n64k16.f16", "")

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
+from loopwright import te, topi
 from loopwright.backends.c_family.artifact import Artifact
 from loopwright.backends.c_family.kernel_source import TensorMap
 from loopwright.backends.cuda.compile import compile_module, print_cuda
@@ -26,6 +27,7 @@ from loopwright.passes.lower.expand_pipelines import ExpandPipelines
 from loopwright.passes.lower.lower_loop_to_kernel import STEPS, lower_loop_to_kernel
 from loopwright.passes.pipeline_text import apply_schedule, parse_schedule
 from loopwright.passes.primitive import ScheduleError
+from loopwright.schedule import Schedule
 
 SHAPE = (128, 128, 256)
 BULK, BY_THREADS = GROUP_FORMS[0], GROUP_FORMS[1]
@@ -60,6 +62,56 @@ def test_cuda_compiles_it_for_this_architecture_alone(form: Form) -> None:
     assert Artifact.from_bytes(artifact.to_bytes(), "cuda") == artifact
     assert artifact.architecture == "sm_90a" and artifact.binary[:4] == b"\x7fELF"
     assert resources.stack_bytes == 0 and resources.spill_store_bytes == 0
+
+
+RAGGED = BULK._replace(padded=64)
+
+
+def test_the_copy_engine_fills_what_is_outside_of_an_array_with_zeros() -> None:
+    """Boxes at the ends reach beyond the arrays, which no thread tests."""
+    sch, module = scheduled(RAGGED, (100, 120, 200), HOPPER), lowered(RAGGED, (100, 120, 200))
+    assert {op.box_extents for op in module.walk() if isinstance(op, kernel.BulkCopyOp)} == {(64, 64)}
+    inputs = exact_inputs(sch.workload)
+    for got, wanted in zip(run_kernel(module, inputs), run_te(sch.workload, inputs), strict=True):
+        np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=1e-2)
+
+
+def masked(shift: int) -> Schedule:
+    """A product of what lies `shift` rows before in `a`, zeros before its first row; of less of `a` where that is 0."""
+    a, b = (te.placeholder((64, 128), "float16", name=name) for name in "ab")
+    rows = te.compute(
+        (64, 128),
+        lambda i, k: te.if_then_else(i >= max(shift, 8), a[i - shift, k], te.const(0, "float16")),
+        name="rows",
+    )
+    c = topi.nn.matmul(rows, b, transpose_b=True, out_dtype="float32")
+    sch = Schedule([a, b, te.compute((64, 64), lambda i, j: c[i, j] * 1, name="d")], target=HOPPER)
+    for operand in ("rows", "b"):
+        sch.cache_read("T_matmul", operand, "shared", label=f"{operand}_shared")
+    sch.compute_inline("rows")
+    tile = sch.tensor_tile("T_matmul", "wgmma.m64n64k16.f16", (1, 1), (1, 1), 4)
+    for operand in ("rows_shared", "b_shared"):
+        sch.compute_at(operand, tile.fill, unit_loops=True)
+        sch.swizzle(operand)
+    sch.reverse_compute_at("d", tile.lane)
+    sch.software_pipeline("T_matmul", tile.fill, 2, bulk=1)
+    return sch
+
+
+def test_what_lies_before_an_array_is_zero_too() -> None:
+    sch = masked(8)
+    module = sch.module.clone()
+    lower_loop_to_kernel(module)
+    assert operations(module, kernel.BulkCopyOp)
+    inputs = exact_inputs(sch.workload)
+    for got, wanted in zip(run_kernel(module, inputs), run_te(sch.workload, inputs), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_zeros_in_the_place_of_elements_are_refused() -> None:
+    """The copy engine makes zeros of what is outside of an array alone."""
+    with pytest.raises(PassFailedException, match=r"is no copy of boxes.*it has a predicate"):
+        lower_loop_to_kernel(masked(0).module.clone())
 
 
 def test_the_printed_pipeline() -> None:

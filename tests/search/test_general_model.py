@@ -12,15 +12,17 @@ from loopwright.search.cost_model.general import General, workload_means
 from loopwright.search.cost_model.grounded import Grounded
 from loopwright.search.cost_model.plain_file import PlainFileError
 from loopwright.search.cost_model.shipped import shipped_model
-from loopwright.search.features.catalogue import PRIOR, names
+from loopwright.search.features.catalogue import MATRIX_UNIT, PRIOR, names
 
 COLUMNS = (*names(), PRIOR.name)
+UNIT = COLUMNS.index(MATRIX_UNIT)
 
 
 def samples(seed: int, tasks: int = 30, each: int = 20) -> tuple[Floats, Floats, Tasks]:
     """Features of candidates, and times on a scale of each task's own."""
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(tasks * each, len(COLUMNS))).astype(np.float32)
+    features[:, UNIT] = 0
     numbers = np.repeat(np.arange(tasks), each)
     logs = 2 * features[:, 0] + (features[:, 1] > 0) + rng.normal(0, 5, tasks)[numbers]
     return features, np.exp2(logs), numbers
@@ -47,6 +49,29 @@ def test_a_file_predicts_the_same(model: General, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict(features)[0], model.predict(features)[0])
 
 
+def test_candidates_on_matrix_units_go_by_their_estimates_where_none_was_trained_on() -> None:
+    """Whatever their other features say; beside those that are known, whose predictions stay."""
+    features, times_s, tasks = samples(0)
+    seen = [n for n in range(len(COLUMNS)) if n != UNIT]
+    model = General.trained(tuple(COLUMNS[n] for n in seen), features[:, seen], times_s, tasks)
+    found, _, _ = samples(3, tasks=1, each=40)
+    before, _ = model.predict(found)
+    found[::2, UNIT] = 12
+    after, _ = model.predict(found)
+    np.testing.assert_array_equal(after[1::2], before[1::2])
+    np.testing.assert_allclose(np.diff(after[::2]), -np.diff(found[::2, -1]), atol=1e-5)
+    apart = after + found[:, -1]
+    np.testing.assert_allclose(apart[::2], apart[1::2].mean(), atol=1e-5)
+    alone, _ = model.predict(found[::2])
+    np.testing.assert_array_equal(np.argsort(alone), np.argsort(after[::2]))
+
+
+def test_candidates_on_matrix_units_are_predicted_where_some_were_trained_on(model: General) -> None:
+    found, _, _ = samples(3, tasks=1, each=40)
+    found[::2, UNIT] = 12
+    assert not np.allclose(np.diff(model.predict(found)[0][::2]), -np.diff(found[::2, -1]))
+
+
 def test_features_are_found_by_their_names_and_missed() -> None:
     features, times_s, tasks = samples(0)
     order = np.random.default_rng(0).permutation(len(COLUMNS))[:40]
@@ -71,7 +96,8 @@ def test_one_ships_for_cuda_and_none_elsewhere() -> None:
 
 
 def test_a_search_begins_from_the_ground_and_learns_beyond(model: General, tmp_path: Path) -> None:
-    features, times_s, _ = samples(4, tasks=1, each=200)
+    features = np.clip(samples(4, tasks=1, each=200)[0], -1, 1)  # so that no time is a thousandth of nearly all others
+    times_s = np.exp2(2 * features[:, 0] + (features[:, 1] > 0))
     grounded = Grounded(make_model("trees"), model)
     np.testing.assert_array_equal(grounded.predict(features)[0], model.predict(features)[0])
     times_s = times_s * np.exp2(4 * features[:, 2])  # the ground knows nothing of it

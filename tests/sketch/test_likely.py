@@ -7,6 +7,7 @@ import pytest
 from sample_workloads import SAMPLES
 
 import loopwright as lw
+from loopwright import te, topi
 from loopwright.backends.build import lower_to_kernel
 from loopwright.dialects.kernel import LaunchOp
 from loopwright.search.cost_model.shipped import shipped_model
@@ -56,6 +57,26 @@ def test_the_shipped_model_likes_no_sketch_better_than_the_one_it_chooses() -> N
         scores = model.predict(sketch.features(rows))[0]
         best.append((float(scores.max()), sketch.schedule(rows[int(np.argmax(scores))])))
     assert chosen == max(best)[1]
+
+
+@pytest.mark.parametrize(("rows", "unit"), [(4096, "wgmma.m64n256k16.f16"), (128, "wgmma."), (16, "mma.m16n16k16.f16")])
+def test_products_on_matrix_units_are_chosen_by_their_estimates(rows: int, unit: str) -> None:
+    """The model that ships has learned of lanes alone. A few rows would leave most of a warp group's matrices empty."""
+    task = lw.SearchTask(lambda: half_matmul(rows, 4096, 4096), target="cuda model=h200")
+    chosen = task.default_schedule
+    assert f'intrinsic="{unit}' in chosen
+    found = []
+    for sketch in task.sketches:
+        drawn = np.concatenate([sketch.default[None], sketch.population.sample(np.random.default_rng(0), CANDIDATES)])
+        seconds = sketch.estimate(drawn)
+        assert seconds is not None
+        found.append((float(seconds.min()), sketch.schedule(drawn[int(np.argmin(seconds))])))
+    assert chosen == min(found)[1]
+
+
+def half_matmul(m: int, n: int, k: int) -> list[te.Tensor]:
+    a, b = te.placeholder((m, k), "float16", name="a"), te.placeholder((n, k), "float16", name="b")
+    return [a, b, topi.nn.matmul(a, b, transpose_b=True, out_dtype="float32")]
 
 
 def test_defaults_stay_where_no_model_ships() -> None:

@@ -51,8 +51,8 @@ CUDA = (
 MATRIX_CUDA = CUDA.replace("max_threads_per_block=256", "max_threads_per_block=1024")
 POCL = "Portable Computing Language"
 SCHEDULES_A_PROGRAM = 8
-MOST_INSTANCES = 2_000_000
-"""Instances of blocks: producers computed anew in deep nests make billions."""
+MOST_INSTANCES, MOST_OF_PRODUCTS = 2_000_000, 40_000_000
+"""Instances of blocks: producers computed anew in deep nests make billions. Those of products are few operations."""
 
 
 @dataclass(frozen=True)
@@ -231,9 +231,17 @@ def replay(problem: Problem, module: ModuleOp, text: str) -> Fault | None:
 Run = Callable[[Problem, ModuleOp, Random], Fault | None]
 
 
-def try_one(problem: Problem, module: ModuleOp, text: str, random: Random, run: Run, outcome: Outcome) -> None:
+def try_one(
+    problem: Problem,
+    module: ModuleOp,
+    text: str,
+    random: Random,
+    run: Run,
+    outcome: Outcome,
+    most_instances: int = MOST_INSTANCES,
+) -> None:
     """Replay, compile and run one schedule of a program, and count what became of it."""
-    if instances(module) > MOST_INSTANCES:
+    if instances(module) > most_instances:
         outcome.counts["too long to run"] += 1
         return
     try:
@@ -288,6 +296,13 @@ def candidates_interpreted(seed: int, count: int = SCHEDULES_A_PROGRAM) -> Outco
     return _candidates(seed, count, CUDA, interpreted)
 
 
+def _way(name: str) -> str:
+    """Whose matrices a structure multiplies, and who copies them, by its name."""
+    if "wgmma" not in name:
+        return "of warps"
+    return "of warp groups, copied in bulk" if "_bulk" in name else "of warp groups, copied by threads"
+
+
 def products_interpreted(seed: int, count: int = SCHEDULES_A_PROGRAM) -> Outcome:
     """Candidates of a product for matrix units, on whole numbers whose sums are exact."""
     tensors = random_product(Random(seed))
@@ -298,11 +313,13 @@ def products_interpreted(seed: int, count: int = SCHEDULES_A_PROGRAM) -> Outcome
     outcome, random = Outcome(), Random(seed)
     sketches = [s for s in generate_sketches(module, problem.target) if s.name.startswith("tensor")]
     outcome.counts["of no matrix unit"] += not sketches
-    for sketch in sketches:
-        for row in sketch.population.sample(np.random.default_rng(seed), -(-count // len(sketches))):
+    shares = [len(part) for part in np.array_split(np.arange(count), max(1, len(sketches)))]
+    for sketch, share in zip(sketches, shares, strict=False):
+        outcome.counts[_way(sketch.name)] += share
+        for row in sketch.population.sample(np.random.default_rng(seed), share):
             candidate, text = module.clone(), sketch.schedule(row)
             apply_schedule(candidate, text)
-            try_one(problem, candidate, text, random, interpreted, outcome)
+            try_one(problem, candidate, text, random, interpreted, outcome, MOST_OF_PRODUCTS)
     return outcome
 
 

@@ -30,6 +30,8 @@ class Form(NamedTuple):
     bulk: int = 0
     rounded: bool = False
     """Factors are rounded to TF32."""
+    padded: int = 0
+    """The number that extents are padded to multiples of; 0 for none."""
 
 
 FORMS = (
@@ -76,8 +78,11 @@ def scheduled(form: Form, shape: Sequence[int], target: str = CUDA) -> Schedule:
     assert found is not None
     sch = Schedule(product(form, *shape), target=target)
     block = "T_matmul"
-    for operand in ("a", "b"):
-        sch.cache_read(block, operand, "shared", label=f"{operand}_shared")
+    for loop in sch.get_loops(block) if form.padded else ():
+        sch.pad(block, loop, form.padded)
+    for operand, rows in (("a", "i"), ("b", "j")):
+        layout = (rows, "k") if form.padded else ()
+        sch.cache_read(block, operand, "shared", layout=layout, label=f"{operand}_shared")
     tile = sch.tensor_tile(block, form.intrinsic, form.warps, form.tiles, form.k_steps)
     for operand in ("a_shared", "b_shared"):
         sch.compute_at(operand, tile.fill, unit_loops=True)
@@ -105,7 +110,7 @@ def random_product(random: Random) -> list[te.Tensor]:
     """A product of matrices in some form, of types that matrix units multiply, with some epilogue."""
     dtype = random.choice(("float16", "float16", "bfloat16", "int8", "uint8"))
     sums = "float32" if "float" in dtype else "int32"
-    kind = random.choice((_random_matmul, _random_batch, _random_conv, _random_conv))
+    kind = random.choice((_random_matmul, _random_large, _random_large, _random_batch, _random_conv, _random_conv))
     factors, found = kind(random, dtype, sums)
     ending = random.choice(("none", "cast", "relu", "bias", "residual"))
     if ending == "bias":
@@ -136,8 +141,18 @@ def _random_matmul(random: Random, dtype: str, sums: str) -> tuple[list[te.Tenso
     return [a, b], topi.nn.matmul(a, b, turned_a, turned_b, out_dtype=sums)
 
 
+def _random_large(random: Random, dtype: str, sums: str) -> tuple[list[te.Tensor], te.Tensor]:
+    """Tiles of warp groups; with rows that the copy engine takes or not, and steps of k that may be divided or not."""
+    m, n = _extent(random, 64, 2), _extent(random, 32, 3)
+    k = random.choice((512, _extent(random, 64, 2), 16 * random.randint(3, 10)))
+    turned_a, turned_b = random.random() < 0.2, random.random() < 0.6
+    a = te.placeholder((k, m) if turned_a else (m, k), dtype, name="a")
+    b = te.placeholder((n, k) if turned_b else (k, n), dtype, name="b")
+    return [a, b], topi.nn.matmul(a, b, turned_a, turned_b, out_dtype=sums)
+
+
 def _random_batch(random: Random, dtype: str, sums: str) -> tuple[list[te.Tensor], te.Tensor]:
-    m, n, k = _extent(random, 16, 3), _extent(random, 8, 5), _extent(random, 32, 3)
+    m, n, k = _extent(random, 16, 5), _extent(random, 8, 5), _extent(random, 32, 3)
     batch, turned = random.randint(2, 3), random.random() < 0.5
     a = te.placeholder((batch, m, k), dtype, name="a")
     b = te.placeholder((batch, n, k) if turned else (batch, k, n), dtype, name="b")

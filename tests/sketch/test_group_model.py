@@ -1,0 +1,80 @@
+"""The model of products of warp groups, held to what was measured, and its limits to what a device has."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.search.sketch.generate import generate_sketches
+from loopwright.search.sketch.sketch import Sketch
+
+TARGET = lw.resolve_target("cuda model=h200")
+TILES = ("i_warps", "i_tiles", "columns", "stages", "group", "resident")
+FORMS = ((2, 1, 256, 4, 8, 1), (2, 1, 256, 4, 1, 1), (2, 2, 128, 4, 1, 1), (2, 2, 128, 4, 4, 1), (2, 1, 128, 6, 1, 1),
+         (2, 1, 128, 3, 1, 2), (1, 1, 128, 6, 1, 1))  # fmt: skip
+MEASURED_US = {
+    1024: (15.8, 15.8, 16.3, 15.9, 9.3, 9.2, 7.8),
+    2048: (29.3, 29.3, 29.3, 29.4, 31.4, 29.5, 42.3),
+    4096: (202.9, 219.5, 215.5, 215.6, 233.5, 212.9, 355.4),
+    8192: (1755.0, 1814.6, 1824.8, 1774.9, 2209.9, 2027.4, 3904.0),
+}
+"""fp16, by size, for each of FORMS (benchmarks/results/warp-groups-h200-2026-11-23.md)."""
+
+
+def sketch_of(size: int, target: lw.Target = TARGET) -> Sketch:
+    a, b = (te.placeholder((size, size), "float16", name=name) for name in "ab")
+    product = topi.nn.matmul(a, b, transpose_b=True, out_dtype="float32")
+    module = te.create_module([a, b, topi.cast(product, "float16")], target)
+    (found,) = [s for s in generate_sketches(module, target) if "wgmma" in s.name]
+    return found
+
+
+def row_of(sketch: Sketch, values: dict[str, int]) -> np.ndarray:
+    usual = {"j_tiles": 1, "j_warps": 1, "k_steps": 4} | values
+    return np.array([h.choices.index(usual[h.name.removeprefix("T_matmul_")]) for h in sketch.holes])
+
+
+@pytest.mark.parametrize("size", MEASURED_US)
+def test_estimates_are_near_what_was_measured(size: int) -> None:
+    """Within 1.35 times each, of a device whose clock goes down; and the one chosen is as fast as the best."""
+    sketch = sketch_of(size)
+    rows = np.stack([row_of(sketch, dict(zip(TILES, form, strict=True))) for form in FORMS])
+    assert sketch.legal(rows).all()
+    estimates_s, measured_s = sketch.estimate(rows), 1e-6 * np.array(MEASURED_US[size])
+    assert estimates_s is not None
+    assert (np.abs(np.log(estimates_s / measured_s)) < np.log(1.35)).all(), estimates_s / measured_s
+    assert measured_s[np.argmin(estimates_s)] <= 1.02 * measured_s.min()
+
+
+@pytest.mark.parametrize(
+    ("values", "fits"),
+    [
+        ({}, True),
+        ({"stages": 5}, False),  # 245,760 bytes of shared memory
+        ({"i_tiles": 2}, False),  # 256 sums of a thread
+        ({"resident": 2}, False),  # two times 197,632 bytes
+        ({"columns": 128, "stages": 3, "resident": 2}, True),
+        ({"columns": 128, "stages": 3, "resident": 3}, False),  # three times 256 threads of 104 registers
+        ({"j_warps": 2, "stages": 2}, False),  # 512 columns are more than a box has
+        ({"i_warps": 4, "columns": 128, "stages": 3}, True),
+        ({"columns": 96}, None),  # no choice for 4096 columns
+        ({"k_steps": 2, "stages": 8}, True),
+    ],
+)
+def test_limits_are_those_of_the_device(values: dict[str, int], fits: bool | None) -> None:
+    sketch = sketch_of(4096)
+    usual = dict(zip(TILES, FORMS[0], strict=True))
+    if fits is None:
+        with pytest.raises(ValueError, match="not in tuple"):
+            row_of(sketch, usual | values)
+        return
+    assert sketch.legal(row_of(sketch, usual | values)[None])[0] == fits
+
+
+def test_less_shared_memory_makes_less_legal() -> None:
+    small = sketch_of(4096, replace(TARGET, max_shared_bytes=98304))
+    usual = dict(zip(TILES, FORMS[4], strict=True))
+    assert not small.legal(row_of(small, usual)[None])[0]
+    assert small.legal(row_of(small, usual | {"stages": 2})[None])[0]
