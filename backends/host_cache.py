@@ -41,7 +41,7 @@ def host_cache_bytes() -> int:
 
 
 def _reported(level: int) -> dict[str, str]:
-    """What the kernel says of a data cache; empty where it does not."""
+    """A fact of a data cache by the kernel; empty where it has none."""
     for index in sorted(_CACHES.glob("index*")):
         found = {name: _text(index / name) for name in ("level", "type", "size", "shared_cpu_list")}
         if found["level"] == str(level) and found["type"] != "Instruction" and _parse_size(found["size"]):

@@ -21,7 +21,7 @@ High-Performance Matrix Multiplication)."""
 
 @dataclass(frozen=True)
 class Operand:
-    """What a nest touches: of each dimension the axes that move along it, and by how many elements.
+    """The places that a nest touches: of each dimension the axes that move along it, and by how many elements.
 
     One that `is_packed` lies in memory in the order it is read in; of any other, whole lines are moved.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import math
@@ -93,6 +94,21 @@ def append(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
         raise RecordError(f"cannot write record file {os.fspath(path)!r}: {error.strerror}") from error
     finally:
         os.close(descriptor)
+
+
+def require_writable(path: str | os.PathLike[str]) -> None:
+    """Raise RecordError where records could not be appended to `path`, as far as is known without making the file."""
+    place = Path(path)
+    try:
+        there = next(one for one in (place, *place.absolute().parents) if one.exists())
+        if there != place and not there.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if there != place and not os.access(there, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise RecordError(f"cannot open record file {os.fspath(path)!r}: {error.strerror}") from error
+    if there == place:
+        append(path, [])
 
 
 def _lock(descriptor: int, kind: int) -> None:

@@ -158,7 +158,7 @@ class Draft:
         return False
 
     def _seconds(self, rows: Rows) -> npt.NDArray[np.float64]:
-        """What the models estimate of some candidates, together."""
+        """Seconds of some candidates by the estimates of all models."""
         columns = self.population.columns(rows)
         return np.asarray(np.sum([model.seconds(columns) for model in self.models], axis=0))
 

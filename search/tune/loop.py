@@ -61,7 +61,7 @@ def tune(
     """
     deadline = deadline or Deadline.after(options.time_limit_s)
     if options.records is not None:
-        rec.append(options.records, [])  # what cannot be written is said before workers start
+        rec.require_writable(options.records)  # said before workers start
     loading = threading.Thread(target=_load_learning, args=(options,), daemon=True)
     loading.start()  # while the workers start
     with Measurer(measure) as measurer:

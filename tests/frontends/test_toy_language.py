@@ -35,11 +35,17 @@ func.func @layer(%x: tensor<5x7xf32>, %w: tensor<7x9xf32>) -> tensor<5x9xf32> {
 PROGRAM = """
 #include <stdio.h>
 #include "layer.h"
+#ifdef LW_LAYER_WORKSPACE_BYTES
+static _Alignas(64) char workspace[LW_LAYER_WORKSPACE_BYTES];
+#define ARGUMENTS x, w, y, workspace
+#else
+#define ARGUMENTS x, w, y
+#endif
 int main(void) {
     static float x[LW_LAYER_X_ELEMENTS], w[LW_LAYER_W_ELEMENTS], y[LW_LAYER_T_RELU_ELEMENTS];
     for (int i = 0; i < LW_LAYER_X_ELEMENTS; i++) x[i] = (float)(i % 5 - 2);
     for (int i = 0; i < LW_LAYER_W_ELEMENTS; i++) w[i] = (float)(i % 3 - 1);
-    if (lw_layer(x, w, y) != LW_LAYER_OK) return 1;
+    if (lw_layer(ARGUMENTS) != LW_LAYER_OK) return 1;
     for (int i = 0; i < LW_LAYER_T_RELU_ELEMENTS; i++) printf("%g ", y[i]);
     return 0;
 }
