@@ -52,6 +52,20 @@ UNPACKED = 1.1
 """Factor where operands along the vectors are read where they are."""
 PADDED_INLINE = 1.1
 """Factor where padding is asked for in the innermost code."""
+ALL_REGISTERS = 1.15
+"""Factor where accumulators, vectors and a broadcast take every register. A pointwise convolution of 28x28x256 to 256
+(Zen 3, one core) runs at 85 GF/s in tiles of 3 vectors x 4 rows, at 92 to 96 in those of 2 x 4 and of 2 x 5."""
+SPILLED = 2.5
+"""The same, once more, where tiles do not divide the rows: LLVM spills accumulators (33 GF/s where yy is in tiles of
+16, 85 in tiles of 14; with 2 x 4 of them 95 and 96)."""
+RAGGED = 1.35
+"""Factor for each axis that several tiles around register tiles do not divide, beside the waste: of 28 rows in tiles of
+2 x 5 or 2 x 3 1.28 and 1.15 beyond it, of 27 in 2 x 2 1.35, of 55 in 4 x 2 1.37, of 13 in 8 x 1 1.7. One tile that is
+larger than its axis is trimmed when it is compiled, and register tiles alone are cut off as a whole."""
+CUT_TWICE = 1.5
+"""Factor where tiles leave two axes or more undivided: of 13x13x512 to 1000 columns tiles of 16 with 4 or 6 rows run at
+26 to 30 GF/s, of 8 columns with 7 rows at 75, of 32 with 2 rows at 56. With 2 the choices for ResNet-18 take 61 ms
+where they take 48, and 58 by the estimate without caches; those for MobileNet 16 each time, SqueezeNet 11 and 12."""
 FAR_L2 = 8
 """Panels of so many second-level caches go through memory whole."""
 
@@ -103,10 +117,26 @@ class TileModel:
 
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The accumulators of a register tile, what it reads in vectors, and one broadcast fit the registers."""
+        return np.asarray(self._registers(c) <= self.target.vector_registers)
+
+    def _registers(self, c: Columns) -> Array:
         vectors = c[self.vector.inner] * self._registers_a_vector(c)
         tile = self._row_tile(c) * vectors
         read = [self._loads(c, o, vectors.astype(np.float64)) for o in self.operands if self.vector.name in o.axes]
-        return np.asarray(tile + np.sum(read, axis=0) + 1 <= self.target.vector_registers)
+        return np.asarray(tile + np.sum(read, axis=0) + 1)
+
+    def _slowed(self, c: Columns) -> Array:
+        """Factor of code that keeps no register free, and of tiles that do not divide what they are of."""
+        sides: list[tuple[TiledAxis, npt.NDArray[np.int64]]] = [(axis, c[axis.inner]) for axis in self.rows]
+        sides.append((self.vector, c[self.vector.inner] * c[self.lanes]))
+        left = [axis.extent % (c[axis.middle] * step) != 0 for axis, step in sides]
+        several = [(c[axis.middle] > 1) & (c[axis.middle] * step < axis.extent) for axis, step in sides]
+        between = [a & b for a, b in zip(left, several, strict=True)]
+        cut = [a | (axis.extent % step != 0) for a, (axis, step) in zip(between, sides, strict=True)]
+        ragged = RAGGED ** np.sum(between, axis=0) * np.where(np.sum(cut, axis=0) > 1, CUT_TWICE, 1.0)
+        every = self._registers(c) >= self.target.vector_registers
+        spilled = every & np.any([*left[:-1], np.zeros_like(every)], axis=0)
+        return np.asarray(ragged * np.where(every, ALL_REGISTERS, 1.0) * np.where(spilled, SPILLED, 1.0))
 
     def limit_code(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The replicated body stays within a few hundred multiply-adds."""
@@ -221,8 +251,9 @@ class TileModel:
         fmas = rows * vectors
         steps = tasks * middle * total
         loads = sum((self._loads(c, operand, vectors) for operand in self.operands), np.zeros(len(rows)))
-        arithmetic = steps * np.maximum(fmas / FMA_PER_CYCLE, FMA_LATENCY)
-        moves = steps * loads / LOADS_PER_CYCLE + self._transfers(c)
+        slowed = steps * self._slowed(c)
+        arithmetic = slowed * np.maximum(fmas / FMA_PER_CYCLE, FMA_LATENCY)
+        moves = slowed * loads / LOADS_PER_CYCLE + self._transfers(c)
         around = LOOP_CYCLES / self._unrolled(c) + STORE_CYCLES * fmas / np.maximum(block, 1.0)
         balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
         cycles = (np.maximum(arithmetic, moves) + steps * around) * balance / self.target.cores

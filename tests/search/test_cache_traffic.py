@@ -82,3 +82,30 @@ def test_cache_tiles_follow_the_target() -> None:
         assert first.prior is not None
         best[l2_bytes] = float(first.prior(first.columns(first.default[None]))[0])
     assert best[1 << 17] > best[1 << 19]
+
+
+def estimated(extent: int, **numbers: int) -> float:
+    """Seconds of the product of `extent` rows, in one kind of tile, the other numbers as they are by default."""
+
+    def rows() -> list[Any]:
+        a, b = te.placeholder((extent, 256), name="a"), te.placeholder((256, 256), name="b")
+        k = te.reduce_axis((0, 256), name="k")
+        return [a, b, te.compute((extent, 256), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")]
+
+    sketch = SearchTask(rows, target="llvm cores=1 vector_bytes=32 vector_registers=16 l1_bytes=1048576").sketches[0]
+    wanted = {"c_lanes": 8, "c_vectors": 2, "c_vector_tile": 1, "c_i_rows": 4, "c_i_tile": 1, "c_k_unroll": 4}
+    wanted |= {"c_k_block": 64, **numbers}
+    row = [hole.choices.index(wanted[hole.name]) for hole in sketch.holes]
+    assert sketch.prior is not None
+    return float(sketch.prior(sketch.columns(np.array([row])))[0])
+
+
+def test_tiles_that_do_not_divide_rows_are_dear_where_several_stand_side_by_side() -> None:
+    divided = estimated(48, c_i_tile=4)
+    assert estimated(45, c_i_tile=4) > 1.1 * divided  # 45 rows in three tiles of 16, as 48 are
+
+
+def test_register_tiles_that_keep_no_register_free_are_dear_where_rows_are_cut() -> None:
+    spilled, whole = estimated(54, c_vectors=3), estimated(56, c_vectors=3)
+    assert spilled > 1.4 * whole
+    assert estimated(54) < 1.2 * estimated(56)
