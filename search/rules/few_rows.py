@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from ...dialects.attributes import Axis
 from ...dialects.element import element_bytes
 from ...dialects.target import Target
 from ...passes.primitive import ScheduleError
@@ -89,16 +88,10 @@ def _wide_operand(anchor: Anchor, target: Target) -> Operand | None:
         return None
     wide = max(anchor.operands, key=lambda o: prod(a.extent for a in anchor.spatial if a.name in o.axes))
     rows = prod(a.extent for a in anchor.spatial if a.name not in wide.axes)
-    columns = _alone(anchor, wide)
+    columns = anchor.moved_alone(wide)
     if rows > MOST_ROWS or not columns or may_be_packed_ahead(wide, (anchor.spatial[-1].name,)):
         return None
     return wide
-
-
-def _alone(anchor: Anchor, wide: Operand) -> list[Axis]:
-    """The axes of the results that one of the two operands moves along."""
-    (other,) = (o for o in anchor.operands if o is not wide)
-    return [a for a in anchor.spatial if a.name in wide.axes and a.name not in other.axes]
 
 
 def _plan(anchor: Anchor, wide: Operand, target: Target) -> DotPlan:
@@ -106,7 +99,7 @@ def _plan(anchor: Anchor, wide: Operand, target: Target) -> DotPlan:
     block, (terms,) = anchor.block, anchor.reduce
     lanes = max(2, target.vector_bytes // element_bytes(anchor.element))
     across = [a for a in anchor.spatial if a.name not in wide.axes]
-    row, column = max(across, key=lambda a: a.extent, default=None), _alone(anchor, wide)[-1]
+    row, column = max(across, key=lambda a: a.extent, default=None), anchor.moved_alone(wide)[-1]
     row_extent = row.extent if row else 1
     outer = [a for a in anchor.spatial if a not in (row, column)]
     rows = Hole.near(f"{block}_rows", upto(ROWS, row_extent), 1, "unroll")

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from ...dialects.attributes import Axis
 from ...dialects.element import element_bytes
 from ...dialects.target import WARP, Target
 from ...passes.analysis.matrix_product import element_of_buffer
@@ -98,17 +97,11 @@ def _wide_operand(anchor: Anchor) -> Operand | None:
     if len({o.name for o in anchor.operands}) < 2 or any(o.load.conditions for o in anchor.operands):
         return None
     wide = max(anchor.operands, key=lambda o: prod(a.extent for a in anchor.spatial if a.name in o.axes))
-    return wide if _rows(anchor, wide) <= MOST_ROWS and _alone(anchor, wide) else None
+    return wide if _rows(anchor, wide) <= MOST_ROWS and anchor.moved_alone(wide) else None
 
 
 def _rows(anchor: Anchor, wide: Operand) -> int:
     return prod(a.extent for a in anchor.spatial if a.name not in wide.axes)
-
-
-def _alone(anchor: Anchor, wide: Operand) -> list[Axis]:
-    """The axes of the results that one of the two operands moves along."""
-    (other,) = (o for o in anchor.operands if o is not wide)
-    return [a for a in anchor.spatial if a.name in wide.axes and a.name not in other.axes]
 
 
 def _bytes(anchor: Anchor) -> int:
@@ -126,7 +119,7 @@ def plan_warp_dots(anchor: Anchor, target: Target) -> WarpDotPlan | None:
     wide = _wide_operand(anchor)
     if wide is None:
         return None
-    block, (terms,), column = anchor.block, anchor.reduce, _alone(anchor, wide)[-1]
+    block, (terms,), column = anchor.block, anchor.reduce, anchor.moved_alone(wide)[-1]
     rows = tuple(a.name for a in anchor.spatial if a.name not in wide.axes)
     outer = [a for a in anchor.spatial if a.name not in rows and a is not column]
     vector = _vector(anchor)

@@ -46,6 +46,11 @@ class Anchor:
     epilogue: str | None
     pads: tuple[str, ...]
 
+    def moved_alone(self, operand: Operand) -> list[Axis]:
+        """The axes of the results that one of two operands moves along, and the other does not."""
+        (other,) = (o for o in self.operands if o is not operand)
+        return [a for a in self.spatial if a.name in operand.axes and a.name not in other.axes]
+
     def shared_by_all(self, axis: str) -> bool:
         """True where every operand moves along `axis`: no operand is reused over it."""
         return all(axis in operand.axes for operand in self.operands)
