@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.intrinsics import REGISTER_BYTES
 from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
 from ...dialects.target import WARP, Target
 from ..sketch.hole import Columns
@@ -18,7 +19,6 @@ SHUFFLE_CYCLES = 30
 """Cycles of one exchange within a warp and the addition behind it, about: 23 and 4 by microbenchmarks of Volta."""
 OTHER_REGISTERS = 32
 """Registers of a thread for addresses and counters, about."""
-REGISTER_BYTES = 4
 
 
 @dataclass(frozen=True)

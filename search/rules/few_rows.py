@@ -81,17 +81,11 @@ class DotPlan:
 
 def _wide_operand(anchor: Anchor, target: Target) -> Operand | None:
     """The operand that moves along more results than the others do; None where the structure is not for the anchor."""
-    if len(anchor.operands) != 2 or len(anchor.reduce) != 1 or anchor.pads:
+    wide = anchor.wide_operand()
+    lanes = target.vector_bytes // element_bytes(anchor.element)
+    if wide is None or anchor.reduce[0].extent < LEAST_TERMS * lanes or anchor.kept_results(wide) > MOST_ROWS:
         return None
-    terms, lanes = anchor.reduce[0], target.vector_bytes // element_bytes(anchor.element)
-    if terms.extent < LEAST_TERMS * lanes or not all(o.steps_along(terms.name) for o in anchor.operands):
-        return None
-    wide = max(anchor.operands, key=lambda o: prod(a.extent for a in anchor.spatial if a.name in o.axes))
-    rows = prod(a.extent for a in anchor.spatial if a.name not in wide.axes)
-    columns = anchor.moved_alone(wide)
-    if rows > MOST_ROWS or not columns or may_be_packed_ahead(wide, (anchor.spatial[-1].name,)):
-        return None
-    return wide
+    return None if may_be_packed_ahead(wide, (anchor.spatial[-1].name,)) else wide
 
 
 def _plan(anchor: Anchor, wide: Operand, target: Target) -> DotPlan:

@@ -27,6 +27,7 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand, anchors_in, find_anchor
+from ..structure.products import VECTOR_BYTES
 from ._liked import liked_best
 from .gpu_tiling import joined_reductions
 
@@ -35,8 +36,6 @@ MOST_ROWS = 16
 it reads an element (67 TFLOP/s, 4.8 TB/s)."""
 FEW_ROWS = 4
 """Rows up to which nothing else is tried: tiles in shared memory read no element of the weight less, and copy each."""
-VECTOR_BYTES = 16
-"""The widest access of a thread (CUDA C++ programming guide, device memory accesses)."""
 THREADS = (32, 64, 128, 256)
 """Threads that join a dot product: whole warps."""
 COLUMNS = (1, 2, 4, 8)
@@ -60,7 +59,7 @@ class GpuFewRows(SketchRule):
             if wide is None:
                 continue
             made = [grown for one in drafts if (grown := _written(one, anchor.block, target)) is not None]
-            alone = made and _rows(anchor, wide) <= FEW_ROWS
+            alone = made and anchor.kept_results(wide) <= FEW_ROWS
             drafts = made if alone else [*made, *drafts]
         return drafts
 
@@ -89,19 +88,12 @@ class WarpDotPlan:
 
 def _wide_operand(anchor: Anchor) -> Operand | None:
     """The operand that moves along more results than the other does; None where the structure is not for the anchor."""
-    if len(anchor.operands) != 2 or len(anchor.reduce) != 1 or anchor.pads:
-        return None
-    (terms,) = anchor.reduce
-    if not all(o.steps_along(terms.name) for o in anchor.operands) or terms.extent < WARP * _vector(anchor):
+    wide = anchor.wide_operand()
+    if wide is None or anchor.reduce[0].extent < WARP * _vector(anchor) or anchor.kept_results(wide) > MOST_ROWS:
         return None
     if len({o.name for o in anchor.operands}) < 2 or any(o.load.conditions for o in anchor.operands):
         return None
-    wide = max(anchor.operands, key=lambda o: prod(a.extent for a in anchor.spatial if a.name in o.axes))
-    return wide if _rows(anchor, wide) <= MOST_ROWS and anchor.moved_alone(wide) else None
-
-
-def _rows(anchor: Anchor, wide: Operand) -> int:
-    return prod(a.extent for a in anchor.spatial if a.name not in wide.axes)
+    return wide
 
 
 def _bytes(anchor: Anchor) -> int:
@@ -131,7 +123,7 @@ def plan_warp_dots(anchor: Anchor, target: Target) -> WarpDotPlan | None:
     model = GpuDotModel(
         target,
         prod(a.extent for a in outer),
-        _rows(anchor, wide),
+        anchor.kept_results(wide),
         column.extent,
         terms.extent,
         vector,

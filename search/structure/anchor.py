@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute, SSAValue
@@ -45,6 +46,22 @@ class Anchor:
     element: Attribute
     epilogue: str | None
     pads: tuple[str, ...]
+
+    def wide_operand(self) -> Operand | None:
+        """The one of two operands that moves along more results, where both are contiguous along the one reduce axis.
+
+        None for other reductions, and where it moves along no result alone: there are no dot products of its rows.
+        """
+        if len(self.operands) != 2 or len(self.reduce) != 1 or self.pads:
+            return None
+        if not all(o.steps_along(self.reduce[0].name) for o in self.operands):
+            return None
+        wide = max(self.operands, key=lambda o: prod(a.extent for a in self.spatial if a.name in o.axes))
+        return wide if self.moved_alone(wide) else None
+
+    def kept_results(self, operand: Operand) -> int:
+        """Results that each element of an operand is used for: those that it does not move along."""
+        return prod(a.extent for a in self.spatial if a.name not in operand.axes)
 
     def moved_alone(self, operand: Operand) -> list[Axis]:
         """The axes of the results that one of two operands moves along, and the other does not."""
