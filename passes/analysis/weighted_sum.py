@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, math
@@ -84,7 +84,7 @@ def _weight(total: BlockOp) -> tuple[LoadOp, BlockOp]:
     if total.combiner.data != "add" or not isinstance(product, arith.MulfOp):
         raise NoWeightedSum(f"'{total.block_name}' is no sum of products", total)
     for load in total.loads:
-        block = _written_for(load.buffer, (total,))
+        block = written_for(load.buffer, (total,))
         if block is None or not _is_quotient(block) or _multiplied(load) not in product.operands:
             continue
         once = [load.result.has_one_use(), _multiplied(load).has_one_use()]
@@ -123,10 +123,10 @@ def _quotient(block: BlockOp, dimension: int) -> tuple[BlockOp, BlockOp]:
         raise NoWeightedSum(f"'{block.block_name}' divides by more than one number for each row", block)
     if names != _plain(block.write_indices[0], block):
         raise NoWeightedSum(f"'{block.block_name}' writes in another order than it reads", block)
-    denominator = _written_for(below.buffer, (block,))
+    denominator = written_for(below.buffer, (block,))
     if denominator is None:
         raise NoWeightedSum(f"'{buffer_name(below.buffer)}' is read by others too", block)
-    exponential = _written_for(above.buffer, (denominator, block))
+    exponential = written_for(above.buffer, (denominator, block))
     if exponential is None:
         raise NoWeightedSum(f"'{buffer_name(above.buffer)}' is not read for the sum and the quotient alone", block)
     return exponential, denominator
@@ -140,7 +140,7 @@ def _exponential(block: BlockOp, dimension: int) -> BlockOp:
     if not isinstance(load, LoadOp) or not isinstance(difference, arith.SubfOp):
         raise NoWeightedSum(f"'{block.block_name}' is no exponential of a difference", block)
     names = _plain(block.write_indices[0], block)
-    largest = _written_for(load.buffer, (block,))
+    largest = written_for(load.buffer, (block,))
     if largest is None or largest.combiner.data != "max" or len(largest.outputs) != 1:
         raise NoWeightedSum(f"'{buffer_name(load.buffer)}' is no maximum that '{block.block_name}' alone reads", block)
     others = [*names[:dimension], *names[dimension + 1 :]]
@@ -186,7 +186,7 @@ def _require_settled(found: WeightedSum) -> None:
             raise NoWeightedSum(f"'{late[0].block_name}' writes '{name}' behind '{found.largest.block_name}'", late[0])
 
 
-def _written_for(buffer: SSAValue, wanted: Sequence[BlockOp]) -> BlockOp | None:
+def written_for(buffer: SSAValue, wanted: Collection[BlockOp]) -> BlockOp | None:
     """Return the one block that writes a buffer, which is no argument, for just the blocks given to read; else None."""
     found = writers(buffer)
     if is_argument(buffer) or len(found) != 1 or len(found[0].outputs) != 1:

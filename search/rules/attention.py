@@ -32,6 +32,7 @@ from ..sketch.hole import Columns, Derived, Hole
 from ..sketch.rule import SketchRule
 from ..structure.attention import AttentionBlocks, find_attention
 from ..structure.strides import lanes_of_block, output_bytes
+from ._lanes import upto
 
 TERMS = (64, 128, 256, 512)
 """Keys of a block. 12 heads of 512 x 512 x 64 take 12.8 ms in blocks of 256, 13.7 in blocks of 128 (one core of an AMD
@@ -101,8 +102,8 @@ def plan_attention(block: BlockOp, target: Target) -> list[AttentionPlan]:
         return []
     name = block.block_name
     columns = next(a.extent for a in block.axes if a.name == found.columns)
-    vectors = Hole.near(f"{name}_vectors", _upto(VECTORS, -(-found.row_extent // lanes)), 2, "vector")
-    tiles = Hole.near(f"{name}_tiles", _upto(TILES, -(-found.row_extent // (lanes * vectors.default))), 2)
+    vectors = Hole.near(f"{name}_vectors", upto(VECTORS, -(-found.row_extent // lanes)), 2, "vector")
+    tiles = Hole.near(f"{name}_tiles", upto(TILES, -(-found.row_extent // (lanes * vectors.default))), 2)
     whole = AttentionPlan(
         target,
         found,
@@ -110,8 +111,8 @@ def plan_attention(block: BlockOp, target: Target) -> list[AttentionPlan]:
         vectors,
         tiles,
         Derived.of(f"{name}_rows", lambda c: lanes * c[vectors.name] * c[tiles.name], (vectors, tiles)),
-        Hole.near(f"{name}_keys", _upto(TILE, found.key_extent), 4, "unroll"),
-        Hole.near(f"{name}_columns", _upto(TILE, columns), 4, "unroll"),
+        Hole.near(f"{name}_keys", upto(TILE, found.key_extent), 4, "unroll"),
+        Hole.near(f"{name}_columns", upto(TILE, columns), 4, "unroll"),
         None,
     )
     choices = tuple(n for n in TERMS if n < found.key_extent)
@@ -120,10 +121,6 @@ def plan_attention(block: BlockOp, target: Target) -> list[AttentionPlan]:
     blocks = replace(whole, terms=Hole.near(f"{name}_terms", choices, 256))
     kept = KEPT_ROWS * found.key_extent * whole.rows.default * output_bytes(block)
     return [blocks, whole] if kept > target.l2_bytes else [whole, blocks]
-
-
-def _upto(choices: tuple[int, ...], most: int) -> tuple[int, ...]:
-    return tuple(n for n in choices if n <= most) or (1,)
 
 
 def _written(draft: Draft, plan: AttentionPlan) -> Draft | None:

@@ -9,9 +9,9 @@ from xdsl.dialects import arith
 
 from ...dialects.index import IndexExpr
 from ...dialects.loop import BlockOp, LoadOp
-from ...passes.analysis.access import is_argument, readers, writers
+from ...passes.analysis.access import is_argument
 from ...passes.analysis.nest import buffer_name
-from ...passes.analysis.weighted_sum import NoWeightedSum, WeightedSum, match_weighted_sum
+from ...passes.analysis.weighted_sum import NoWeightedSum, WeightedSum, match_weighted_sum, written_for
 
 
 @dataclass(frozen=True)
@@ -121,11 +121,8 @@ def _scores(found: WeightedSum) -> _Scored | None:
 
 def _written_for(load: LoadOp, wanted: set[BlockOp]) -> BlockOp | None:
     """Return the block that writes what is loaded, in nests of its own, for the wanted blocks alone to read."""
-    found = writers(load.buffer)
-    if is_argument(load.buffer) or len(found) != 1 or set(readers(load.buffer)) != wanted or load.conditions:
-        return None
-    (block,) = found
-    return block if len(block.outputs) == 1 and not block.conditions and not load.positions else None
+    block = None if load.conditions or load.positions else written_for(load.buffer, wanted)
+    return None if block is None or block.conditions else block
 
 
 def _is_product(block: BlockOp) -> bool:
