@@ -220,20 +220,15 @@ def _onnxruntime(model: Any, inputs: Sequence[Any], options: argparse.Namespace)
 def _replayed(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Peer:
     """Capture eager PyTorch in a CUDA graph; convolutions of images in the layout that PyTorch computes fastest."""
     import torch
+    from torch_cuda import captured
 
     start_s = time.perf_counter()
     if any(isinstance(module, torch.nn.Conv2d) for module in model.modules()):
         model = copy.deepcopy(model).to(memory_format=torch.channels_last)
         inputs = [x.to(memory_format=torch.channels_last) if x.ndim == 4 else x for x in inputs]
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            model(*inputs)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        model(*inputs)
-    graph.replay()
-    return graph.replay, time.perf_counter() - start_s
+    replay = captured(torch, lambda: model(*inputs))
+    replay()
+    return replay, time.perf_counter() - start_s
 
 
 Peer = tuple[Callable[[], object], float]

@@ -64,12 +64,12 @@ REGISTRIES = (
     *("loopwright.dialects.intrinsics._REGISTERED", "loopwright.search.sketch.rule._REGISTERED"),
     *("loopwright.search.workload._REGISTERED", "loopwright.search.template.registry._OPERATORS"),
 )
-"""What a process has registered: instructions, rules, workloads, operators of templates."""
+"""The registries of a process: of instructions, rules, workloads, and operators of templates."""
 
 
 @pytest.fixture
 def registries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers is forgotten after it, so that tests of the same process do not see it."""
+    """Forget after a test what it registers, so that tests of the same process do not see it."""
     for path in REGISTRIES:
         module, _, name = path.rpartition(".")
         monkeypatch.setattr(path, dict(getattr(import_module(module), name)))

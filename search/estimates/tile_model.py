@@ -270,11 +270,11 @@ class TileModel:
 
     def _packed_in_tiles(self, c: Columns) -> Array:
         """Cycles to lay out what a task reads along its lanes in one block of steps."""
+        cover = self._register_tile(c)
+        for loop in self._loops(c)[: len(self.reduce) + len(self.rows) + 1]:
+            cover[loop.axis] = cover[loop.axis] * loop.trips
         elements = np.zeros(len(c[self.lanes]))
         for operand in self.operands:
             if self.vector.name in operand.axes:
-                cover = self._register_tile(c)
-                for loop in self._loops(c)[: len(self.reduce) + len(self.rows) + 1]:
-                    cover[loop.axis] = cover[loop.axis] * loop.trips
                 elements = elements + operand.footprint(cover) / self.element_bytes
         return np.asarray(elements * self.tile_pack_cycles)

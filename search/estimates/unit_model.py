@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ...dialects.intrinsics import Intrinsic
 from ...dialects.target import Target
 from ..sketch.hole import Columns
+from .cache_traffic import KEPT
 from .tile_model import (
     CYCLES_PER_S,
     FMA_PER_CYCLE,
@@ -25,9 +26,6 @@ TILE_REGISTERS = 8
 """Tiles of AMX (Intel Software Developer's Manual, palette 1)."""
 TILE_LATENCY = 52
 """Cycles from a tile product's operands to its result (Intel Optimization Reference Manual, TMUL)."""
-L1_SHARE = 2
-"""One part in so many of the first-level cache keeps what is used again: the rest streams through (Goto and van de
-Geijn, Anatomy of High-Performance Matrix Multiplication)."""
 UNFUSED_REGISTERS = 6
 """Registers that products on their way to a sum take, and the limits and shuffles of an epilogue, which LLVM keeps
 through all of it: a sum that it spills for them costs a round trip to memory in each step. Products of 128 x 768 with
@@ -111,7 +109,7 @@ class UnitModel:
         """
         rows, row_tiles, columns, _, _ = (c[name].astype(np.float64) for name in self.names)
         a_bytes, b_bytes = self._bytes()
-        kept = self.target.l1_bytes // L1_SHARE
+        kept = KEPT * self.target.l1_bytes
         near_a = self.depth * (rows * row_tiles * a_bytes + columns * b_bytes) <= kept
         near_b = self.depth * (rows * a_bytes + columns * b_bytes) <= kept
         return np.asarray(np.where(near_a, 0, rows * a_bytes) + np.where(near_b, 0, columns * b_bytes))

@@ -90,7 +90,7 @@ from loopwright.backends.targets import resolve_target
 driver.device_count = lambda: 2
 driver.target_of_device = lambda number: resolve_target("cuda model=h200")
 """
-"""What Python runs when it starts, on a machine that is taken to have two GPUs."""
+"""The start-up code (`sitecustomize`) of a Python on a machine that is taken to have two GPUs."""
 
 
 def visible_gpus(mark: str) -> set[str]:
