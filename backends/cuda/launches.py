@@ -179,9 +179,8 @@ class Launches:
         `bases` is an array of 64-bit addresses, the first of which is 0. `direct` is for streams in a capture, which
         graphs cannot be launched in: each kernel is launched.
         """
-        for each, address, number in self._maps:
-            if each.move(bases[address.base] + address.offset):
-                self._launches[number].changed = 1
+        if self._maps:
+            self._move_maps(bases)
         replay = None if direct else self._replay
         if status := self._start(self._at, bases, stream, replay):
             checked(status)
@@ -189,6 +188,20 @@ class Launches:
             self.started = True
             if self._replays and len(self._launches):
                 self._record()
+
+    def _move_maps(self, bases: Any) -> None:
+        """Make the tensor maps of arrays that have moved, in the context, which the driver asks for."""
+        moved = [
+            (each, at, number)
+            for each, address, number in self._maps
+            if (at := bases[address.base] + address.offset) != each.address
+        ]
+        if not moved:
+            return
+        with _entered(self._driver, self._context):
+            for each, at, number in moved:
+                each.move(at)
+                self._launches[number].changed = 1
 
     def _record(self) -> None:
         """Make a graph, of the addresses of the last run; where the driver does not, launches stay single."""

@@ -34,27 +34,26 @@ def _encoder() -> Any:
 
 
 class HostMap:
-    """The memory of a tensor map, on the host, and the address that it was made for."""
+    """The memory of a tensor map, on the host, and `address`, that of the array it was made for, or 0."""
 
     def __init__(self, described: TensorMap) -> None:
         self.described = described
         self._memory = ctypes.create_string_buffer(MAP_BYTES + _ALIGNMENT)
         start = ctypes.addressof(self._memory)
         self.at = -(-start // _ALIGNMENT) * _ALIGNMENT
-        self._address = 0
+        self.address = 0
 
-    def move(self, address: int) -> bool:
-        """Make it for an array at an address; False where it is already. ValueError where the driver makes none."""
-        if address == self._address:
-            return False
+    def move(self, address: int) -> None:
+        """Make it for an array at an address, in the array's context. ValueError where the driver makes none."""
+        if address == self.address:
+            return
         if address % ADDRESS_ALIGNMENT:
             rule = f"starts at a multiple of {ADDRESS_ALIGNMENT} bytes, this one is {address % ADDRESS_ALIGNMENT} off"
             raise ValueError(f"an array that is copied in bulk {rule}: pass it as a whole, or a copy")
         status = _encoder()(ctypes.c_void_p(self.at), *_arguments(self.described, address))
         if status:
             raise ValueError(f"the driver makes no tensor map of {self.described} (error {status})")
-        self._address = address
-        return True
+        self.address = address
 
     def __bytes__(self) -> bytes:
         return ctypes.string_at(self.at, MAP_BYTES)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import bisect
+import ctypes
 import gc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,9 @@ from packages import grow, parts_of, with_header, write_parts
 from small_networks import SMALL, feeds_of
 
 import loopwright as lw
-from loopwright.backends.cuda import launches
+from loopwright.backends.c_family.artifact import Artifact
+from loopwright.backends.c_family.kernel_source import TensorMap
+from loopwright.backends.cuda import launches, tensor_maps
 from loopwright.backends.device_lost import DeviceLost
 from loopwright.dialects.numpy_types import ELEMENT_TYPES, teach_numpy
 from loopwright.graph.runtime.package import PackageError
@@ -266,6 +270,33 @@ def test_a_frame_on_cuda_replays_a_graph_with_the_addresses_of_each_run(cuda: Ar
     assert not library.graphs and library.modules == 0
 
 
+def test_tensor_maps_are_made_in_the_context_and_where_arrays_have_moved(
+    cuda: ArenaDriver, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver makes none without a current context; a graph's kernel is told of a map that is made anew."""
+    made: list[int] = []
+
+    def encode(at: Any, element: Any, rank: Any, address: Any, *sizes: Any) -> int:
+        assert cuda.stack
+        made.append(address.value)
+        return 0
+
+    monkeypatch.setattr(tensor_maps, "_encoder", lambda: encode)
+    net = lw.Network("steps")
+    net.output(net.softmax(net.input("data", (1, 8))))
+    (artifact,) = lw.compile(net, H200, processes=1).package.kernels
+    function = launches.LoadedFunction(Artifact.from_bytes(artifact, "cuda"), 0)
+    (launch,) = function.kernel.launches
+    mapped = replace(launch, maps=(TensorMap(1, "f32", (1, 8), (1, 8), 0), TensorMap(0, "f32", (1, 8), (1, 8), 0)))
+    function.kernel = replace(function.kernel, launches=(mapped,))
+    monkeypatch.setattr(cuda, "launched", lambda *how: None)
+    started = launches.Launches(0, [(function, [launches.Address(1, 0), launches.Address(2, 32)])])
+    for bases in ((4096, 8192), (4096, 8192), (4096, 16384)):
+        started.start((ctypes.c_uint64 * 3)(0, *bases), 7)
+        assert not cuda.stack
+    assert made == [8192 + 32, 4096, 16384 + 32] and library.updated == 1
+
+
 def test_no_graph_where_the_driver_makes_none(cuda: ArenaDriver, library: Library) -> None:
     loaded: Any = lw.compile(steps_net(), H200, processes=1).loaded()
     frame = loaded.frame([])
@@ -316,3 +347,22 @@ def test_network_on_a_device() -> None:
     assert first.benchmark(repeat=1, min_repeat_ms=1).mean > 0
     assert all(row.time_s > 0 for row in first.profile(repeat=2).rows)
     assert first.benchmark(number=3, repeat=1, flush=True).mean > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
+def test_network_whose_products_copy_boxes_on_a_device() -> None:
+    """Tensor maps of a network's arrays, in sessions with memory of their own."""
+    net = lw.Network("wide")
+    random = np.random.default_rng(0)
+    x = net.input("data", (256, 512), "float16")
+    weights = [net.constant((random.standard_normal((512, 512)) / 16).astype(np.float16)) for _ in range(2)]
+    net.output(net.matmul(net.relu(net.matmul(x, weights[0])), weights[1]))
+    compiled = lw.compile(net, "cuda", processes=1)
+    sessions = [compiled.executor(), compiled.executor()]
+    for number in range(3):
+        data = random.standard_normal((256, 512)).astype(np.float16)
+        (want,) = net.evaluate(data=data)
+        for session in sessions:
+            session.run(data=data)
+            np.testing.assert_allclose(session.get_output(0), want, rtol=2e-2, atol=2e-2, err_msg=f"run {number}")
