@@ -22,11 +22,13 @@ import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sampled_workloads import Workload, sampled
+from sampled_workloads import KINDS, Workload, sampled
+from train_cost_model import Samples, joined
 
 import loopwright as lw
 from loopwright.backends.cuda import device
@@ -73,7 +75,7 @@ class Searched:
 def main() -> None:
     options = _options()
     start_s = time.monotonic()
-    workloads = sampled(options.seed, options.workloads, options.least_s)
+    workloads = sampled(options.seed, options.workloads, options.least_s, options.kinds)
     context = multiprocessing.get_context("spawn")
     built, found = context.Queue(4 * options.builders), context.Queue()
     builders = []
@@ -88,8 +90,8 @@ def main() -> None:
     samples: list[Sample] = []
     begun_s = time.monotonic()
     ends_s = begun_s + np.cumsum(ROUNDS) * (options.seconds - (begun_s - start_s))
-    known = _known(options.start)
-    model = _trained([], known) if known else None
+    known = Samples.read(Path(options.start)) if options.start else None
+    model = _trained([], workloads, known) if known else None
     for number, until_s in enumerate(ends_s):
         for _, connection in builders:
             connection.send((number, float(until_s), None if model is None else _as_file(model, options.output)))
@@ -102,7 +104,7 @@ def main() -> None:
         print(f"{time.monotonic() - start_s:.0f} s: round {number}, {len(samples)} samples", flush=True)
         _save(samples, workloads, options)
         if number + 1 < len(ends_s):
-            model = _trained(samples, known)
+            model = _trained(samples, workloads, known)
     for process, _ in builders:
         process.kill()
     runner.kill()
@@ -118,6 +120,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--builders", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--least-s", type=float, default=0.0, help="roofline of a workload, at least")
+    parser.add_argument("--kinds", nargs="+", choices=list(KINDS), help="of workloads: these alone")
     parser.add_argument("--start", help="samples of another run, which the first model is trained on too")
     parser.add_argument("--fake", action="store_true")
     parser.add_argument("--output", default="samples.npz")
@@ -142,24 +145,14 @@ def _right(samples: Sequence[Sample]) -> list[Sample]:
     return [sample for sample in samples if np.isfinite(sample.time_s)]
 
 
-Known = tuple[Any, Any, Any]
-"""Features, seconds and workloads of samples."""
-
-
-def _known(path: str | None) -> Known | None:
-    if path is None:
-        return None
-    with np.load(path, allow_pickle=False) as arrays:
-        return arrays["features"], arrays["times_s"], -1 - arrays["workloads"].astype(np.int64)
-
-
-def _trained(samples: Sequence[Sample], known: Known | None) -> General:
+def _trained(samples: Sequence[Sample], workloads: Sequence[Workload], known: Samples | None) -> General:
     right = _right(samples)
     parts = [known] if known else []
     if right:
+        features, times_s = np.stack([s.features for s in right]), np.array([s.time_s for s in right])
         numbers = np.array([s.number for s in right])
-        parts.append((np.stack([s.features for s in right]), np.array([s.time_s for s in right]), numbers))
-    return General.trained(COLUMNS, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+        parts.append(Samples(COLUMNS, tuple(w.kind for w in workloads), features, times_s, numbers))
+    return joined(parts).train()
 
 
 def _as_file(model: General, output: str) -> str:

@@ -66,14 +66,14 @@ class Kind:
     make: Callable[..., list[Tensor]]
 
 
-def sampled(seed: int, count: int, least_s: float = 0.0) -> list[Workload]:
-    """Return different workloads in random order, none of them a case of the table of operators.
+def sampled(seed: int, count: int, least_s: float = 0.0, kinds: Sequence[str] | None = None) -> list[Workload]:
+    """Return different workloads in random order, of all kinds or of these, none a case of the table of operators.
 
     By the roofline of a large GPU, none takes less than `least_s`: half of what is drawn takes microseconds.
     """
     rng = np.random.default_rng(seed)
     held = {ComputeDAG.from_tensors(case.operator.tensors()).hash for case in CASES}
-    names = list(KINDS)
+    names = list(kinds or KINDS)
     shares = np.array([KINDS[name].share for name in names])
     found: dict[Workload, None] = {}
     while len(found) < count:
@@ -190,6 +190,40 @@ def _batched_args(rng: np.random.Generator) -> Args:
     return extent(rng, 2, 260), extent(rng, 1, 700), extent(rng, 16, 700), _one(rng, 16, 32, 40, 64, 64, 80, 96, 128)
 
 
+def _half_args(rng: np.random.Generator) -> Args:
+    m, n, k = (8 * extent(rng, least, 512) for least in (1, 1, 8))
+    return m, n, k, _word(rng, ["float16", "float16", "bfloat16", "int8"]), _one(rng, 0, 1)
+
+
+def _half(m: int, n: int, k: int, dtype: str, transposed: int) -> list[Tensor]:
+    """A product of types that matrix units multiply; the result is in the type of the factors, but sums of bytes."""
+    a, b = te.placeholder((m, k), dtype, name="a"), te.placeholder((n, k) if transposed else (k, n), dtype, name="b")
+    product = topi.matmul(a, b, transpose_b=bool(transposed), out_dtype="int32" if dtype == "int8" else "float32")
+    return [a, b, product if dtype == "int8" else topi.cast(product, dtype)]
+
+
+def _half_conv_args(rng: np.random.Generator) -> Args:
+    return (
+        _one(rng, 1, 1, 2, 4, 16),
+        extent(rng, 5, 60),
+        8 * extent(rng, 2, 80),
+        8 * extent(rng, 2, 80),
+        _one(rng, 1, 3, 3, 5),
+        _one(rng, 1, 1, 2),
+    )
+
+
+def _half_conv(n: int, size: int, c: int, filters: int, k: int, stride: int) -> list[Tensor]:
+    """NHWC in fp16, with bias and ReLU."""
+    data, kernel = (
+        te.placeholder((n, size, size, c), "float16", name="data"),
+        te.placeholder((k, k, c, filters), "float16", name="kernel"),
+    )
+    bias = te.placeholder((filters,), "float16", name="bias")
+    found = topi.nn.conv2d_nhwc(data, kernel, stride, k // 2, out_dtype="float32") + topi.cast(bias, "float32")
+    return [data, kernel, bias, topi.cast(topi.nn.relu(found), "float16")]
+
+
 # -- rows, pools, elements, moves -------------------------------------------------------------------------------------
 
 
@@ -273,6 +307,8 @@ KINDS: dict[str, Kind] = {
     "scores": Kind(4, _batched_args, lambda *args: scores(*args).tensors()),
     "weighted": Kind(4, _batched_args, lambda *args: weighted(*args).tensors()),
     "attention": Kind(2, _batched_args, lambda *args: attention(*args).tensors()),
+    "half": Kind(4, _half_args, _half),
+    "half conv": Kind(4, _half_conv_args, _half_conv),
     "rows": Kind(5, _rows_args, _rows),
     "reduction": Kind(3, _reduction_args, _reduction),
     "pool": Kind(4, _pool_args, _pool),

@@ -59,19 +59,21 @@ def main() -> None:
     parser.add_argument("samples", nargs="+", type=Path)
     parser.add_argument("--output", help="the model, of all samples")
     options = parser.parse_args()
-    samples = _joined([Samples.read(path) for path in options.samples])
+    samples = joined([Samples.read(path) for path in options.samples])
     print(f"{len(samples.times_s)} samples of {len(np.unique(samples.workloads))} workloads")
     print(_table(samples, held_out_predictions(samples)))
     if options.output:
         samples.train().save(options.output)
 
 
-def _joined(parts: list[Samples]) -> Samples:
+def joined(parts: list[Samples]) -> Samples:
+    """All samples of several sets, by the features that are in all of them."""
+    columns = tuple(name for name in parts[0].columns if all(name in part.columns for part in parts))
     first = np.cumsum([0, *(len(part.kinds) for part in parts)])
     return Samples(
-        parts[0].columns,
+        columns,
         tuple(kind for part in parts for kind in part.kinds),
-        np.concatenate([part.features for part in parts]),
+        np.concatenate([part.features[:, [part.columns.index(name) for name in columns]] for part in parts]),
         np.concatenate([part.times_s for part in parts]),
         np.concatenate([part.workloads + start for part, start in zip(parts, first, strict=False)]),
     )
