@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from functools import cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..c_family.kernel_source import TensorMap
 from .driver import MissingCuda
@@ -19,7 +19,7 @@ _TYPES = {"i8": 0, "i16": 1, "i32": 3, "i64": 5, "f16": 6, "f32": 7, "f64": 8, "
 _BYTES = {"i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
 _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 """CUtensorMapSwizzle of cuda.h."""
-_PROMOTION = 2
+PROMOTION = 2
 """CU_TENSOR_MAP_L2_PROMOTION_L2_128B: lines are asked for whole."""
 ADDRESS_ALIGNMENT = 16
 """Bytes that an array that is copied in bulk starts at a multiple of (the same)."""
@@ -59,21 +59,46 @@ class HostMap:
         return ctypes.string_at(self.at, MAP_BYTES)
 
 
-def _arguments(described: TensorMap, address: int) -> tuple[Any, ...]:
-    """Arguments of cuTensorMapEncodeTiled behind the map; dimensions are given the innermost first."""
+class Encoding(NamedTuple):
+    """What cuTensorMapEncodeTiled is told of an array: numbers of cuda.h, the innermost dimension first.
+
+    `strides` are bytes, of all dimensions but the innermost.
+    """
+
+    element: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+
+def encoding(described: TensorMap) -> Encoding:
+    """Return what a tensor map is made by, but for the address."""
     size, rank = _BYTES[described.element], len(described.shape)
     strides = [size * prod(described.shape[d + 1 :]) for d in range(rank - 1)]
+    return Encoding(
+        _TYPES[described.element],
+        described.shape[::-1],
+        tuple(strides[::-1] or [0]),
+        described.box[::-1],
+        _SWIZZLES[described.swizzle],
+    )
+
+
+def _arguments(described: TensorMap, address: int) -> tuple[Any, ...]:
+    """Arguments of cuTensorMapEncodeTiled behind the map."""
+    element, shape, strides, box, swizzle = encoding(described)
     return (
-        ctypes.c_int(_TYPES[described.element]),
-        ctypes.c_uint32(rank),
+        ctypes.c_int(element),
+        ctypes.c_uint32(len(shape)),
         ctypes.c_void_p(address),
-        _array(ctypes.c_uint64, described.shape[::-1]),
-        _array(ctypes.c_uint64, strides[::-1] or [0]),
-        _array(ctypes.c_uint32, described.box[::-1]),
-        _array(ctypes.c_uint32, [1] * rank),
+        _array(ctypes.c_uint64, shape),
+        _array(ctypes.c_uint64, strides),
+        _array(ctypes.c_uint32, box),
+        _array(ctypes.c_uint32, [1] * len(shape)),
         ctypes.c_int(0),
-        ctypes.c_int(_SWIZZLES[described.swizzle]),
-        ctypes.c_int(_PROMOTION),
+        ctypes.c_int(swizzle),
+        ctypes.c_int(PROMOTION),
         ctypes.c_int(0),
     )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from string import Template
 
 from ..cuda.language import STATIC_SHARED_BYTES
-from .device_program import C_CONSTANTS, DeviceProgram
+from ..cuda.tensor_maps import MAP_BYTES, PROMOTION, Encoding, encoding
+from .device_program import C_CONSTANTS, DeviceProgram, braces
 from .files import MADE_BY, beside
 from .python_program import python_program
 
@@ -29,7 +30,7 @@ _LAUNCH = '''
 
 @functools.cache
 def loaded():
-    """Return the driver, its context of device 0, the kernels, and all buffers, which hold the constants."""
+    """Return the driver, its context of device 0, the kernels, all buffers, which hold the constants, and maps."""
     driver = ctypes.CDLL("libcuda.so.1")
     context, module, device = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
     check(driver, driver.cuInit(0))
@@ -49,9 +50,10 @@ def loaded():
         for number, start in CONSTANTS:
             constants = Path(__file__).resolve().with_name(CONSTANTS_FILE)
             upload(driver, buffers[number], np.fromfile(constants, np.uint8, SIZES[number], offset=start))
+        maps = [[tensor_map(driver, buffers[number], *how) for number, *how in each] for each in MAPS]
     finally:
         driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
-    return driver, context, functions, buffers
+    return driver, context, functions, buffers, maps
 
 
 def check(driver, status):
@@ -62,6 +64,18 @@ def check(driver, status):
         raise RuntimeError(f"CUDA: {(text.value or b'').decode() or status}")
 
 
+def tensor_map(driver, buffer, element, shape, strides, box, swizzle):
+    """Return memory that holds a tensor map of a buffer, and the map's address."""
+    memory = ctypes.create_string_buffer(MAP_BYTES + 64)
+    at = -(-ctypes.addressof(memory) // 64) * 64
+    wide, narrow = ctypes.c_uint64 * len(shape), ctypes.c_uint32 * len(shape)
+    sizes = wide(*shape), wide(*strides), narrow(*box), narrow(*[1] * len(shape))
+    address = ctypes.c_void_p(buffer.value)
+    how = (ctypes.c_void_p(at), element, len(shape), address, *sizes, 0, swizzle, PROMOTION, 0)
+    check(driver, driver.cuTensorMapEncodeTiled(*how))
+    return memory, at
+
+
 def upload(driver, buffer, array):
     """Copy an array to a buffer."""
     check(driver, driver.cuMemcpyHtoD_v2(buffer, ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes)))
@@ -69,14 +83,15 @@ def upload(driver, buffer, array):
 
 def launch(arrays):
     """Copy inputs to the device, launch the kernels in order, and copy outputs back."""
-    driver, context, functions, buffers = loaded()
+    driver, context, functions, buffers, maps = loaded()
     check(driver, driver.cuCtxPushCurrent_v2(context))
     try:
         for (_, _, _, is_output), place, array in zip(ARGUMENTS, PLACES, arrays):
             if not is_output:
                 upload(driver, buffers[place], array)
-        for function, (_, grid, block, shared_bytes, taken) in zip(functions, LAUNCHES):
-            given = (ctypes.c_void_p * len(taken))(*(ctypes.addressof(buffers[number]) for number in taken))
+        for function, (_, grid, block, shared_bytes, taken), first in zip(functions, LAUNCHES, maps):
+            places = [*(at for _, at in first), *(ctypes.addressof(buffers[number]) for number in taken)]
+            given = (ctypes.c_void_p * len(places))(*places)
             check(driver, driver.cuLaunchKernel(function, *grid, *block, shared_bytes, None, given, None))
         for (_, _, _, is_output), place, array in zip(ARGUMENTS, PLACES, arrays):
             if is_output:
@@ -100,6 +115,7 @@ static CUcontext context;
 static CUmodule module;
 static CUfunction functions[LAUNCHES];
 static CUdeviceptr buffers[BUFFERS];
+static CUtensorMap maps[MAPS + 1];
 
 #define CHECK(call) do { CUresult status_ = (call); if (status_) return failed(#call, status_); } while (0)
 
@@ -131,6 +147,13 @@ static int load(void) {
     CHECK(cuMemcpyHtoD(buffers[CONSTANT[n].buffer], data, bytes));
     free(data);
   }
+  for (int n = 0; n < MAPS; n++) {
+    const cuuint32_t steps[] = {1, 1, 1, 1, 1};
+    CHECK(cuTensorMapEncodeTiled(&maps[n], (CUtensorMapDataType)MAP[n].element, MAP[n].rank,
+                                 (void *)buffers[MAP[n].buffer], MAP[n].shape, MAP[n].strides, MAP[n].box, steps,
+                                 CU_TENSOR_MAP_INTERLEAVE_NONE, (CUtensorMapSwizzle)MAP[n].swizzle,
+                                 (CUtensorMapL2promotion)$promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+  }
   return 0;
 }
 
@@ -141,10 +164,12 @@ static int lw_run_kernels(void **arrays, const struct place *places, int count) 
   CHECK(cuCtxSetCurrent(context));
   for (int n = 0; n < count; n++)
     if (!places[n].is_output) CHECK(cuMemcpyHtoD(buffers[places[n].buffer], arrays[n], SIZES[places[n].buffer]));
-  for (int n = 0; n < LAUNCHES; n++) {
+  for (int n = 0, map = 0; n < LAUNCHES; n++) {
     const size_t *grid = LAUNCH[n].grid, *block = LAUNCH[n].block;
-    void *given[sizeof LAUNCH[n].buffers / sizeof(int)];
-    for (int i = 0; i < LAUNCH[n].count; i++) given[i] = &buffers[LAUNCH[n].buffers[i]];
+    void *given[MAPS + sizeof LAUNCH[n].buffers / sizeof(int)];
+    const int first = MAPS_OF_LAUNCH[n];
+    for (int i = 0; i < first; i++) given[i] = &maps[map++];
+    for (int i = 0; i < LAUNCH[n].count; i++) given[first + i] = &buffers[LAUNCH[n].buffers[i]];
     CHECK(cuLaunchKernel(functions[n], (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2], (unsigned)block[0],
                          (unsigned)block[1], (unsigned)block[2], (unsigned)LAUNCH[n].shared_bytes, 0, given, 0));
   }
@@ -158,7 +183,9 @@ static int lw_run_kernels(void **arrays, const struct place *places, int count) 
 def run_from_python(program: DeviceProgram, architecture: str) -> str:
     """Return the text of `k_run.py` for `k.cu` or `k.ptx`."""
     is_ptx = program.path.suffix == ".ptx"
+    maps = tuple(tuple((number, *how) for number, how in each) for each in _maps(program))
     tables = program.tables() | {"STATIC_SHARED_BYTES": STATIC_SHARED_BYTES}
+    tables |= {"MAPS": maps, "MAP_BYTES": MAP_BYTES, "PROMOTION": PROMOTION}
     tables |= {} if is_ptx else {"ARCHITECTURE": architecture}
     launch = (_IMAGE_OF_PTX if is_ptx else _IMAGE_OF_CUDA) + _LAUNCH
     needs = " and NVIDIA's driver" if is_ptx else ", NVIDIA's driver and nvcc"
@@ -179,9 +206,41 @@ def run_from_c(program: DeviceProgram, architecture: str) -> str:
         made_by=MADE_BY,
         compile="\n".join(lines),
         static=STATIC_SHARED_BYTES,
-        tables=program.c_tables(),
+        promotion=PROMOTION,
+        tables=f"{program.c_tables()}\n{_c_maps(program)}",
         read=C_CONSTANTS,
         image=image.name,
         data=program.data_path.name,
     )
     return head + program.c_function()
+
+
+def _maps(program: DeviceProgram) -> list[list[tuple[int, Encoding]]]:
+    """For each launch the tensor maps that it takes: buffers by number, and what they are made by."""
+    return [[(each.buffer, encoding(each)) for each in launch.maps] for launch in program.kernel.launches]
+
+
+def _c_maps(program: DeviceProgram) -> str:
+    """Return the tables of tensor maps for C, a row each, and how many each launch takes."""
+    maps = _maps(program)
+    rows = [
+        f"  {{{number}, {how.element}, {len(how.shape)}, {braces(how.shape)}, {braces(how.strides)}, "
+        f"{braces(how.box)}, {how.swizzle}}},"
+        for each in maps
+        for number, how in each
+    ]
+    return "\n".join(
+        [
+            f"enum {{ MAPS = {len(rows)} }};",
+            "static const struct {",
+            "  int buffer, element;",
+            "  cuuint32_t rank;",
+            "  cuuint64_t shape[5], strides[5];",
+            "  cuuint32_t box[5];",
+            "  int swizzle;",
+            "} MAP[] = {",
+            *(rows or ["  {0, 0, 0, {0}, {0}, {0}, 0},"]),
+            "};",
+            f"static const int MAPS_OF_LAUNCH[] = {braces(tuple(map(len, maps)))};",
+        ]
+    )

@@ -29,12 +29,6 @@ class DeviceProgram:
 
     def __post_init__(self) -> None:
         self.constants.require_packed("save")
-        for launch in self.kernel.launches:
-            if launch.maps:
-                raise ValueError(
-                    f"kernel {self.kernel.name} copies by tensor maps, which are made of addresses at each call: it is "
-                    "not saved; a schedule without bulk copies is"
-                )
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
@@ -94,8 +88,8 @@ class DeviceProgram:
         most = max(len(launch.buffers) for launch in self.kernel.launches)
         starts = [f"  {{{buffer}, {start}}}," for buffer, start in self.starts]
         launches = [
-            f'  {{"{each.name}", {_braces(each.grid)}, {_braces(each.block)}, {each.dynamic_shared_bytes}, '
-            f"{len(each.buffers)}, {_braces(each.buffers)}}},"
+            f'  {{"{each.name}", {braces(each.grid)}, {braces(each.block)}, {each.dynamic_shared_bytes}, '
+            f"{len(each.buffers)}, {braces(each.buffers)}}},"
             for each in self.kernel.launches
         ]
         return "\n".join(
@@ -104,7 +98,7 @@ class DeviceProgram:
                 '#define LW_FOLDER "." /* where the files are */',
                 "#endif",
                 f"enum {{ BUFFERS = {len(self.sizes)}, LAUNCHES = {len(launches)}, CONSTANTS = {len(starts)} }};",
-                f"static const size_t SIZES[] = {_braces(self.sizes)};",
+                f"static const size_t SIZES[] = {braces(self.sizes)};",
                 "static const struct { int buffer; long start; } CONSTANT[] = {",
                 *(starts or ["  {0, 0},"]),
                 "};",
@@ -143,7 +137,8 @@ class DeviceProgram:
         )
 
 
-def _braces(numbers: tuple[int, ...]) -> str:
+def braces(numbers: tuple[int, ...]) -> str:
+    """Return the numbers of an array as C initialises it."""
     return f"{{{', '.join(map(str, numbers))}}}"
 
 

@@ -150,6 +150,14 @@ def cuda(tmp_path: Path) -> dict[str, str]:
     return {"LD_LIBRARY_PATH": str(folder), "PATH": f"{folder}:{os.environ['PATH']}"}
 
 
+def cuda_headers() -> list[str]:
+    """The compiler's options for CUDA's headers."""
+    headers = include_folder(libraries()[0]) if libraries() else None
+    if headers is None or not (headers / "cuda.h").exists():
+        pytest.skip("needs cuda.h")
+    return ["-isystem", str(headers)]
+
+
 def test_cuda_runs_from_python(cuda: dict[str, str], tmp_path: Path) -> None:
     assert compile_cubin((tmp_path / "k.cu").read_text(), 90, use_cache=False).code
     run_alone(tmp_path, **cuda)
@@ -180,13 +188,70 @@ def test_ptx_runs_from_python(cuda: dict[str, str], tmp_path: Path) -> None:
 @only_with_gcc
 @pytest.mark.parametrize("suffix", [".cu", ".ptx"])
 def test_cuda_runs_from_c(suffix: str, cuda: dict[str, str], tmp_path: Path) -> None:
-    headers = include_folder(libraries()[0]) if libraries() else None
-    if headers is None or not (headers / "cuda.h").exists():
-        pytest.skip("needs cuda.h")
+    headers = cuda_headers()
     if suffix == ".ptx":
         saved("cuda model=h200", tmp_path / "k.ptx")
     assert f'LW_FOLDER "/k.{"cubin" if suffix == ".cu" else "ptx"}"' in (tmp_path / "k_host.c").read_text()
-    run_host(tmp_path, ["-isystem", str(headers), f"-L{cuda['LD_LIBRARY_PATH']}", "-lcuda"], **cuda)
+    run_host(tmp_path, [*headers, f"-L{cuda['LD_LIBRARY_PATH']}", "-lcuda"], **cuda)
+
+
+_WITH_MAPS = """struct __align__(64) TensorMap { unsigned long long opaque[16]; };
+#include <cstdlib>
+static void is(const TensorMap& map, const void* address, unsigned long long inner, unsigned long long swizzle) {
+    const unsigned long long* said = map.opaque;
+    if (said[0] != (unsigned long long)address || said[1] != 7 || said[2] != 2 || said[3] != swizzle) abort();
+    if (said[4] != inner || said[5] != 1000 / inner || said[8] != 8 || said[9] != 4 || said[12] != 4 * inner) abort();
+}
+"""
+"""Aborts where a tensor map of floats was not made of these."""
+
+
+def save_with_maps(folder: Path, environment: dict[str, str]) -> None:
+    """Save a kernel, the last launch of which takes two tensor maps, with a driver that runs it."""
+    kernel = built("cuda model=h200")
+    assert isinstance(kernel, DeviceKernel)
+    source = kernel._executable.artifact.kernel
+    *others, last = source.launches
+    first, *_, second = last.buffers
+    maps = (TensorMap(first, "f32", (50, 20), (4, 8), 128), TensorMap(second, "f32", (25, 40), (4, 8), 0))
+    object.__setattr__(source, "launches", (*others, replace(last, maps=maps)))
+    before, _, after = source.source.partition(f"{last.name}(")
+    parameters, _, body = after.partition("{")
+    names = [each.split()[-1] for each in parameters.rpartition(")")[0].split(",")]
+    checks = f"is(first, {names[0]}, 20, 3); is(second, {names[-1]}, 40, 0);"
+    text = (
+        f"{_WITH_MAPS}{before}{last.name}(const TensorMap first, const TensorMap second, {parameters}{{{checks}{body}"
+    )
+    object.__setattr__(source, "source", text)
+    kernel.save(folder / "k.cu")
+    make_driver(Path(environment["LD_LIBRARY_PATH"]), folder / "k.cu", [x.name for x in source.launches], "mirrored_k0")
+
+
+def test_tensor_maps_are_made_once_and_given_first(cuda: dict[str, str], tmp_path: Path) -> None:
+    save_with_maps(tmp_path, cuda)
+    run_alone(tmp_path, **cuda)
+
+
+@only_with_gcc
+def test_tensor_maps_are_made_in_c(cuda: dict[str, str], tmp_path: Path) -> None:
+    save_with_maps(tmp_path, cuda)
+    run_host(tmp_path, [*cuda_headers(), f"-L{cuda['LD_LIBRARY_PATH']}", "-lcuda"], **cuda)
+
+
+@only_with_gcc
+def test_a_product_that_copies_in_bulk_is_saved(tmp_path: Path) -> None:
+    """For the device's own code, sm_90a; its host programs compile."""
+    a, b = (te.placeholder((256, 256), "float16", name=name) for name in "ab")
+    task = lw.SearchTask([a, b, topi.nn.matmul(a, b, out_dtype="float32")], target="cuda model=h200")
+    (sketch,) = [each for each in task.sketches if each.name.endswith("_bulk")]
+    schedule = lw.Schedule(task.module)
+    schedule.apply(sketch.schedule(sketch.default))
+    lw.build(schedule).save(tmp_path / "k.cu")
+    assert "const __grid_constant__ TensorMap a_boxes" in (tmp_path / "k.cu").read_text()
+    assert "-arch=sm_90a" in (tmp_path / "k_host.c").read_text()
+    assert "'sm_90a'" in (tmp_path / "k_run.py").read_text()
+    subprocess.run([str(CC), *STRICT, *cuda_headers(), "-c", "k_host.c"], cwd=tmp_path, check=True)
+    compile((tmp_path / "k_run.py").read_text(), "k_run.py", "exec")
 
 
 def test_a_run_is_told_what_it_must_be_given(tmp_path: Path) -> None:
@@ -242,11 +307,6 @@ def test_kernels_that_are_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         refusal(other, tmp_path / "k.so")
         == ": only kernels for llvm, cuda and opencl are saved, not those of other backends"
     )
-    assert isinstance(gpu, DeviceKernel)
-    launch = gpu._executable.artifact.kernel.launches[0]
-    mapped = replace(launch, maps=(TensorMap(0, "float16", (64, 64), (64, 64), 128),))
-    object.__setattr__(gpu._executable.artifact.kernel, "launches", (mapped,))
-    assert " copies by tensor maps" in refusal(gpu, tmp_path / "k.cl")
 
 
 def test_files_that_are_not_ours_stay(tmp_path: Path) -> None:
