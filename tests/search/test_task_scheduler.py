@@ -720,18 +720,18 @@ def test_a_table_longer_than_the_terminal_leaves_nothing_behind(monkeypatch: pyt
     monkeypatch.setenv("LINES", str(height))
     monkeypatch.setenv("COLUMNS", "120")
     terminal = Terminal()
-    tasks = [fake_task(number) for number in range(20)]
-    lw.TaskScheduler(tasks, [1] * 20).tune(quietly(160), MEASURE, progress=NetworkTable(terminal))
+    tasks = [fake_task(number) for number in range(10)]
+    lw.TaskScheduler(tasks, [1] * 10).tune(quietly(80), MEASURE, progress=NetworkTable(terminal))
     lines = terminal.emulate(height)
     assert sum("[ Task Scheduler ]" in line for line in lines) == 1
     at = next(number for number, line in enumerate(lines) if "[ Task Scheduler ]" in line)
-    assert lines[0] == "20 tasks, 160 trials"
+    assert lines[0] == "10 tasks, 80 trials"
     assert [line.split(":")[0] for line in lines[1:at] if ": run-off of " not in line] == [
-        f"task {number} t{number}" for number in range(20)
+        f"task {number} t{number}" for number in range(10)
     ]
-    assert [line.split()[0] for line in lines[at:] if re.match(r" +\d+ ", line)] == [str(n) for n in range(20)]
+    assert [line.split()[0] for line in lines[at:] if re.match(r" +\d+ ", line)] == [str(n) for n in range(10)]
     shown = terminal.getvalue()
-    assert ("shown are tasks 0 to 4 of 20" in shown) == (height == 14)
+    assert ("shown are tasks 0 to 4 of 10" in shown) == (height == 14)
 
 
 def test_interrupting_keeps_what_was_measured_and_leaves_no_process(tmp_path: Path) -> None:
