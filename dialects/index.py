@@ -10,6 +10,7 @@ schedules be applied a minute.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import gcd
 from typing import TypeAlias
 
@@ -419,11 +420,13 @@ def linear(terms: Iterable[Term], const: int) -> IndexExpr:
         c = sums[mod]
         if not c:
             continue
-        whole = mod.expr // mod.divisor
+        whole = _floor_of(mod.expr.terms, mod.expr.const, mod.divisor)
         if not whole.terms:
             del sums[mod]
             rest = mod.expr - whole.const * mod.divisor
             return linear((*sums.items(), *((a, k * c) for a, k in rest.terms)), const + rest.const * c)
+        if c * mod.divisor not in sums.values():
+            continue
         for form in quotients(mod.expr, mod.divisor):
             quotient, times = form.terms[0]
             if sums.get(quotient) == c * mod.divisor and times == 1 and len(form.terms) == 1 and not form.const:
@@ -432,6 +435,12 @@ def linear(terms: Iterable[Term], const: int) -> IndexExpr:
     if len(mods) > 1 and (joined := _join_digits(mods, sums)) is not None:
         return linear((*sums.items(), *joined.terms), const + joined.const)
     return IndexExpr(tuple((a, c) for a, c in sums.items() if c), const)
+
+
+@lru_cache(maxsize=1 << 14)
+def _floor_of(terms: tuple[Term, ...], const: int, divisor: int) -> IndexExpr:
+    """A sum divided, by its terms in their order, which equal sums need not have in common."""
+    return IndexExpr(terms, const) // divisor
 
 
 def quotients(expr: IndexExpr, divisor: int) -> list[IndexExpr]:

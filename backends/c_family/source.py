@@ -104,10 +104,11 @@ class _Function:
         p = KernelPrinter(self.language, self.operations, self.long_index, op, names)
         for buffer, label in zip(self.numbers, self.labels, strict=True):
             p.buffers[buffer] = Buffer(label, kind_of(buffer.type), "global", _elements(buffer))
-        self._name_buffers(p, op)
-        maps = self._maps(p, op)
-        static, dynamic, declarations = self._shared(p, op)
-        self._print_outside(p)
+        inside = list(op.walk())
+        self._name_buffers(p, inside)
+        maps = self._maps(p, inside)
+        static, dynamic, declarations = self._shared(p, inside)
+        self._print_outside(p, inside)
         p.block(op.body.block)
         parameters = [self.language.tensor_map_parameter(each) for each in p.maps.values()]
         parameters += [
@@ -117,24 +118,24 @@ class _Function:
             for buffer in self.numbers
             if buffer in p.used
         ]
-        shuffles = any(isinstance(inner, kernel.ShuffleOp) for inner in op.walk())
+        shuffles = any(isinstance(inner, kernel.ShuffleOp) for inner in inside)
         used = tuple(number for buffer, number in self.numbers.items() if buffer in p.used)
         launch = Launch(name, op.grid_size, op.block_size, used, static, dynamic, shuffles, maps)
         head = [f"{INDENT}{line}" for line in (*declarations, *p.head)]
         opening = self.language.kernel_head(name, parameters, op.block_size, op.blocks_per_sm)
         return p, launch, [opening, *head, *p.lines, "}"]
 
-    def _name_buffers(self, p: KernelPrinter, op: kernel.LaunchOp) -> None:
+    def _name_buffers(self, p: KernelPrinter, inside: Sequence[Operation]) -> None:
         """Give the buffers that this launch uses their names, arguments first."""
-        used = {operand for inner in op.walk() for operand in inner.operands if operand in self.numbers}
+        used = {operand for inner in inside for operand in inner.operands if operand in self.numbers}
         for buffer in self.numbers:
             if buffer in used:
                 old = p.buffers[buffer]
                 p.buffers[buffer] = Buffer(p.names.fresh(old.name), old.kind, old.scope, old.size)
 
-    def _maps(self, p: KernelPrinter, op: kernel.LaunchOp) -> tuple[TensorMap, ...]:
+    def _maps(self, p: KernelPrinter, inside: Sequence[Operation]) -> tuple[TensorMap, ...]:
         """Name the tensor maps of a launch, one for each array and box."""
-        keys = dict.fromkeys(inner.map_key for inner in op.walk() if isinstance(inner, kernel.BulkCopyOp))
+        keys = dict.fromkeys(inner.map_key for inner in inside if isinstance(inner, kernel.BulkCopyOp))
         found = []
         for key in keys:
             buffer, shape, box, swizzle = key
@@ -144,9 +145,9 @@ class _Function:
             p.helpers.add("tensor_map -")
         return tuple(found)
 
-    def _shared(self, p: KernelPrinter, op: kernel.LaunchOp) -> tuple[int, int, list[str]]:
+    def _shared(self, p: KernelPrinter, inside: Sequence[Operation]) -> tuple[int, int, list[str]]:
         """Declare the shared buffers of a launch; returns their bytes, fixed and sized at the launch."""
-        allocations = [a for a in op.walk() if isinstance(a, kernel.AllocOp) and scope_of(a) == "shared"]
+        allocations = [a for a in inside if isinstance(a, kernel.AllocOp) and scope_of(a) == "shared"]
         offsets, end = kernel.shared_offsets(allocations)
         is_dynamic = end > self.static_shared_limit
         if is_dynamic:
@@ -160,10 +161,10 @@ class _Function:
             lines.append(self.language.shared_declaration(kind, name, size, place, allocation.align_bytes))
         return (0, end, lines) if is_dynamic else (end, 0, lines)
 
-    def _print_outside(self, p: KernelPrinter) -> None:
+    def _print_outside(self, p: KernelPrinter, inside: Sequence[Operation]) -> None:
         """Print the arithmetic before the launches that this one uses, each value where it is used."""
         needed: set[Operation] = set()
-        waiting: list[SSAValue] = [operand for inner in p.launch.walk() for operand in inner.operands]
+        waiting: list[SSAValue] = [operand for inner in inside for operand in inner.operands]
         while waiting:
             owner = waiting.pop().owner
             if isinstance(owner, Operation) and owner.parent is self.block and owner not in needed:

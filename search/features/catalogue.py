@@ -164,6 +164,9 @@ BOUNDS = (
 MATRIX_UNIT = "main.matrix_unit"
 """The column by which candidates on matrix units are told from those on lanes."""
 
+WORK = "program.work"
+"""The column of what a workload asks for, which its candidates have in common."""
+
 PRIOR = Feature("prior.seconds", "log2/ideal", "what the sketch's rule estimates; missing for IR of unknown origin")
 
 

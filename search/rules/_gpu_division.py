@@ -52,12 +52,22 @@ class Division:
         return (0, self.parts) if self.interleaved else (self.parts, 0)
 
 
-def plan_division(anchor: Anchor, sliced: bool) -> Division:
-    """Divide the longest reduce axis among blocks of threads, or (`sliced`) among the threads of a block."""
+def plan_division(anchor: Anchor, sliced: bool, multiple: int = 1) -> Division:
+    """Divide the longest reduce axis among blocks of threads, or (`sliced`) among the threads of a block.
+
+    With a `multiple` above 1, parts are those of `parts_in_multiples`, of which there must be some.
+    """
     longest = max(anchor.reduce, key=lambda a: a.extent)
     label, usual = ("slices", USUAL_SLICES) if sliced else ("parts", USUAL_PARTS)
-    parts = Hole.near(f"{anchor.block}_{label}", parts_of(longest.extent, sliced), usual, "parts")
+    choices = parts_in_multiples(anchor, multiple) if multiple > 1 else parts_of(longest.extent, sliced)
+    parts = Hole.near(f"{anchor.block}_{label}", choices, usual, "parts")
     return Division(anchor.block, longest, parts, sliced)
+
+
+def parts_in_multiples(anchor: Anchor, multiple: int) -> tuple[int, ...]:
+    """Numbers of equal parts of the longest reduce axis for blocks of threads, each a multiple of so many steps."""
+    extent = max(a.extent for a in anchor.reduce)
+    return tuple(n for n in parts_of(extent, False) if extent % (n * multiple) == 0)
 
 
 def write_division(draft: Draft, division: Division) -> Anchor:

@@ -19,7 +19,7 @@ from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, anchors_in, find_anchor
 from ..structure.products import Product, are_boxes, find_products, paddings, waste
-from ._gpu_division import plan_division, write_division
+from ._gpu_division import parts_in_multiples, plan_division, write_division
 from ._gpu_factors import parts_of
 from ._gpu_tensor import write_result, write_tensor
 from ._gpu_tensor_plan import has_whole_panels, plan_tensor, tensor_model
@@ -97,16 +97,21 @@ def variants(draft: Draft, anchor: Anchor, target: Target) -> list[TensorVariant
     by_warps = [each for each in found if not each[1].intrinsic.reads_shared][:1]
     by_groups = [each for each in found if each[1].intrinsic.reads_shared and waste(each[1]) < DOUBTED_WASTE][:1]
     return [
-        TensorVariant(family, product.intrinsic, _is_bulk(anchor, product), split)
+        TensorVariant(family, product.intrinsic, _is_bulk(anchor, product, split), split)
         for family, product in (*by_warps, *by_groups)
         for split in (False, True)
         if not split or _may_be_divided(anchor, product, target)
     ]
 
 
-def _is_bulk(anchor: Anchor, product: Product) -> bool:
-    """True where the copy engine brings the factors: it runs ahead, so that there must be several fills."""
+def _is_bulk(anchor: Anchor, product: Product, split: bool) -> bool:
+    """True where the copy engine brings the factors: it runs ahead, so that there must be several fills.
+
+    It writes zeros behind the end of an array, and not behind that of a part of it: parts must be whole steps.
+    """
     x = product.intrinsic
+    if split and not parts_in_multiples(anchor, x.k):
+        return False
     return x.reads_shared and not anchor.pads and are_boxes(product) and product.depth >= 2 * x.k
 
 
@@ -139,7 +144,7 @@ def _product(draft: Draft, anchor: Anchor, variant: TensorVariant) -> Product:
 def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target) -> TensorModel:
     division = None
     if variant.split:
-        division = plan_division(anchor, False)
+        division = plan_division(anchor, False, variant.intrinsic.k if variant.bulk else 1)
         anchor = write_division(draft, division)
     out = write_result(draft, anchor, division)
     product = _product(draft, anchor, variant)

@@ -180,6 +180,21 @@ def test_threads_copy_whole_rounds_for_warp_groups() -> None:
     scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(rows[0]))
 
 
+@pytest.mark.parametrize(("k", "bulk"), [(1344, True), (2480, False)])
+def test_the_copy_engine_takes_parts_of_whole_steps_alone(k: int, bulk: bool) -> None:
+    """It fills up with zeros behind the end of an array: behind that of a part is the next one."""
+    tensors = matmul(72, 256, k, "bfloat16")
+    (sketch,) = [s for s in of_groups(tensors) if s.name.endswith("split")]
+    assert ("bulk" in sketch.name) is bulk
+    rows = sketch.population.sample(np.random.default_rng(0), 128)
+    parts = np.unique(sketch.columns(rows)["T_matmul_parts"])
+    assert len(parts) > 1
+    assert not bulk or not (k % (16 * parts)).any()
+    for each in parts:
+        row = rows[np.argmax(sketch.columns(rows)["T_matmul_parts"] == each)]
+        scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(row))
+
+
 LARGE: dict[str, Callable[[], list[te.Tensor]]] = {
     "1024": lambda: matmul(1024, 1024, 1024),
     "4096": lambda: matmul(4096, 4096, 4096),
