@@ -16,7 +16,7 @@ AS_CPU := $(if $(TEST_CPU),LOOPWRIGHT_TEST_CPU=$(TEST_CPU) PYTHONPATH=tests/supp
 # Images of containers set it; each process of a test run would then compile all that it imports, and each test, anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: docs tune test test-all lint check bench trust format
+.PHONY: docs tune test test-all lint style types types-of-tests check bench trust format
 .DEFAULT_GOAL := check
 
 tune: $(READY) ## tune the last convolution of ResNet-50 on this CPU
@@ -29,10 +29,16 @@ test-all: $(READY) ## all cases, and what compares times, which takes a quiet ma
 	$(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --max-worker-restart 0 --all
 	$(VENV)/bin/python -m pytest -q -m perf
 
-lint: $(READY)
+lint: style types types-of-tests ## format, lint and types; -j 2 for two at a time
+
+style: $(READY)
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
+
+types: $(READY)
 	$(VENV)/bin/mypy -p loopwright
+
+types-of-tests: $(READY)
 	$(VENV)/bin/mypy --config-file tests/mypy.ini tests
 
 check: lint test

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from math import prod
+from types import MappingProxyType
 from typing import NamedTuple
 
 from xdsl.ir import Attribute
@@ -165,16 +166,18 @@ class Intrinsic:
 
     def place(self, operand: str, row: int, column: int) -> tuple[int, int]:
         """The lane that holds an element, and its position among what this thread holds."""
+        return self._place(operand, row, column, self.held_extents(operand))
+
+    def _place(self, operand: str, row: int, column: int, held_extents: tuple[int, ...]) -> tuple[int, int]:
         values = dict.fromkeys(AXES, 0) | dict(zip(self.axes(operand), (row, column), strict=True))
         fragment, position = self.fragment(operand), 0
-        for digit, extent in zip(fragment.held, self.held_extents(operand), strict=True):
+        for digit, extent in zip(fragment.held, held_extents, strict=True):
             position = position * extent + digit.evaluate(values)
         return fragment.lane.evaluate(values), position
 
-    def places(self, operand: str) -> dict[tuple[int, int], tuple[int, int]]:
-        """The elements of a matrix by the lane and the position that hold them."""
-        rows, columns = (range(self.extents[x]) for x in self.axes(operand))
-        return {self.place(operand, r, c): (r, c) for r, c in product(rows, columns)}
+    def places(self, operand: str) -> Mapping[tuple[int, int], tuple[int, int]]:
+        """The elements of a matrix by the lane and the position that hold them; found once for each intrinsic."""
+        return _places(self, operand)
 
     def registers(self, operand: str) -> int:
         """Registers of 32 bits that a thread holds a matrix in."""
@@ -231,6 +234,14 @@ class Intrinsic:
         missing = [name for name in self.features if name not in has]
         rule = f"needs a CPU with {', '.join(missing)}, the target's model is {target.model}"
         return f"{rule}: name another, or features=+{',+'.join(missing)}" if missing else None
+
+
+@cache
+def _places(intrinsic: Intrinsic, operand: str) -> Mapping[tuple[int, int], tuple[int, int]]:
+    rows, columns = (range(intrinsic.extents[x]) for x in intrinsic.axes(operand))
+    held_extents = intrinsic.held_extents(operand)
+    found = {intrinsic._place(operand, r, c, held_extents): (r, c) for r, c in product(rows, columns)}
+    return MappingProxyType(found)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..buffers import CHUNK_BYTES
 from ..element import dtype_name
 from ..intrinsics import MATRIX_ROWS, REGISTER_BYTES, TF32_HALF, TF32_MASK, Intrinsic
 from .kernel_functions import Array
+from .tiles import element_places
 
 WARP = 32
 _COLUMNS = 4
@@ -36,7 +35,7 @@ def product(intrinsic: Intrinsic, a: Array, b: Array, sums: Array) -> Array:
     matrix = {operand: _gathered(intrinsic, operand, held).astype(exact) for operand, held in whole.items()}
     added = matrix["c"] + matrix["a"] @ matrix["b"].swapaxes(1, 2)
     found = np.empty_like(sums)
-    lanes, places, rows, columns = _places(intrinsic, "c")
+    lanes, places, rows, columns = element_places(intrinsic, "c")
     for warp, values in enumerate(added):
         found[places, warp * WARP + lanes] = values[rows, columns].astype(sums.dtype)
     return found
@@ -59,19 +58,13 @@ def _rounded(values: Array) -> Array:
 
 def _gathered(intrinsic: Intrinsic, operand: str, held: Array) -> Array:
     """The matrix of each warp `(warps, rows, columns)`."""
-    lanes, places, rows, columns = _places(intrinsic, operand)
+    lanes, places, rows, columns = element_places(intrinsic, operand)
     row_axis, column_axis = intrinsic.axes(operand)
     warps = len(held) // WARP
     found = np.empty((warps, intrinsic.extents[row_axis], intrinsic.extents[column_axis]), held.dtype)
     for warp in range(warps):
         found[warp, rows, columns] = held[warp * WARP + lanes, places]
     return found
-
-
-def _places(intrinsic: Intrinsic, operand: str) -> tuple[Any, ...]:
-    """Arrays of lanes, positions, rows and columns, one of each element of a matrix."""
-    found = intrinsic.places(operand)
-    return (*np.array(list(found)).T, *np.array(list(found.values())).T)
 
 
 def swizzled(elements: Array, span: int, size: int) -> Array:
@@ -90,7 +83,7 @@ def group_product(intrinsic: Intrinsic, a: Array, b: Array, sums: Array) -> Arra
     """Add products of matrices `(groups, rows, k)`, both row by row, to sums `(elements, threads)`: the new ones."""
     exact = np.int64 if sums.dtype.kind == "i" else np.float64
     added = a.astype(exact) @ b.astype(exact).swapaxes(1, 2)
-    lanes, places, rows, columns = _places(intrinsic, "c")
+    lanes, places, rows, columns = element_places(intrinsic, "c")
     found = np.array(sums)
     for group, values in enumerate(added):
         threads = group * intrinsic.threads + lanes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,20 +23,21 @@ def product(intrinsic: Intrinsic, a: Array, b: Array, sums: Array) -> Array:
     held = {"a": a, "b": b, "c": sums}
     matrix = {operand: _gathered(intrinsic, operand, value.astype(exact)) for operand, value in held.items()}
     added = matrix["c"] + matrix["a"] @ matrix["b"].T
-    _, positions, rows, columns = _table(intrinsic, "c")
+    _, positions, rows, columns = element_places(intrinsic, "c")
     found = np.empty_like(sums)
     found[positions] = added[rows, columns].astype(sums.dtype)
     return found
 
 
 def _gathered(intrinsic: Intrinsic, operand: str, held: Array) -> Array:
-    _, positions, rows, columns = _table(intrinsic, operand)
+    _, positions, rows, columns = element_places(intrinsic, operand)
     found = np.empty([intrinsic.extents[x] for x in intrinsic.axes(operand)], held.dtype)
     found[rows, columns] = held[positions]
     return found
 
 
-def _table(intrinsic: Intrinsic, operand: str) -> tuple[Any, ...]:
+@cache
+def element_places(intrinsic: Intrinsic, operand: str) -> tuple[Any, ...]:
     """Arrays of lanes, positions, rows and columns, one of each element of a matrix."""
     found = intrinsic.places(operand)
     return (*np.array(list(found)).T, *np.array(list(found.values())).T)

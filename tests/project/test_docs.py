@@ -17,7 +17,10 @@ from loopwright.passes.discovery import module_stems
 
 TUNING = ("cli.md", "network.md", "tutorial_conv2d.md", "tutorial_network_gpu.md", "tutorial_network_mali.md")
 """Pages that tune for longest."""
-DEAR = ("explain.md", "extending.md", "fleet.md", "front_end.md", "mlir.md", "search.md", "template.md", "xdsl_opt.md")
+DEAR = (
+    *("explain.md", "extending.md", "fleet.md", "front_end.md", "mlir.md", "records.md", "search.md", "template.md"),
+    *("tutorial_template_conv2d.md", "xdsl_opt.md"),
+)
 """Pages of seconds, whose commands and calls the tests of their parts make too: CI runs them."""
 NEEDS = {"pytorch.md": "torch"}
 """Packages that a page is skipped without."""

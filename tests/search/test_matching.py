@@ -58,7 +58,7 @@ def device_target() -> lw.Target:
     return replace(task_on(PRESET).target, l1_bytes=233472)
 
 
-def records_of(task: lw.SearchTask, count: int = 40) -> list[Record]:
+def records_of(task: lw.SearchTask, count: int = 12) -> list[Record]:
     """Trials of random candidates of a task, those of more threads the faster."""
     sketch = task.sketches[0]
     found = []
@@ -172,11 +172,11 @@ def test_the_key_of_a_named_workload_tells_its_limits() -> None:
 
 def test_another_model_is_another_device(trials: list[Record]) -> None:
     other = task_on("cuda model=a100")
-    reason = r"no valid record for workload \w+, target .*: of 40 record\(s\) none can be used "
-    with pytest.raises(lw.RecordError, match=reason + r"\(40 another device: cuda model=h200\)"):
+    reason = r"no valid record for workload \w+, target .*: of 12 record\(s\) none can be used "
+    with pytest.raises(lw.RecordError, match=reason + r"\(12 another device: cuda model=h200\)"):
         other.best_record(trials)
     failed = [replace(r, error=ErrorCode.WRONG_RESULT, times_s=()) for r in trials[:2]]
-    with pytest.raises(lw.RecordError, match=r"\(38 another device: cuda model=a10; 2 failed: WRONG_RESULT\)"):
+    with pytest.raises(lw.RecordError, match=r"\(10 another device: cuda model=a10; 2 failed: WRONG_RESULT\)"):
         task_on(PRESET).best_record([*failed, *(replace(r, target="cuda model=a10") for r in trials[2:])])
     with pytest.raises(lw.RecordError, match=r"no record for workload \w+, target .*: tune it first"):
         other.best_record([])

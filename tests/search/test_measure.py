@@ -271,6 +271,7 @@ def test_another_task_takes_other_data() -> None:
         assert "8 of 8" in found[1].message
 
 
+@FORKED
 def test_a_backend_that_cannot_start_says_why() -> None:
     with (
         pytest.raises(WorkerStartError, match="'no_such_backend' cannot be imported"),
@@ -352,6 +353,7 @@ def test_a_program_that_handles_sigterm_is_left_to_it(tmp_path: Path) -> None:
     assert wait_until(lambda: not marked_processes(f"LOOPWRIGHT_TEST={tmp_path}")) and not list(temporary.iterdir())
 
 
+@FORKED
 def test_signals_are_handled_as_before_after_measuring() -> None:
     numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
     before = [signal.getsignal(number) for number in numbers]

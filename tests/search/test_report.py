@@ -134,6 +134,7 @@ def test_limits_of_this_machine_give_a_roofline(tuned: Path, tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("target", ["opencl", "llvm cores=1"])
+@pytest.mark.slow(2)
 @pytest.mark.few(1)
 def test_tuning_leaves_all_that_showing_and_reporting_need(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

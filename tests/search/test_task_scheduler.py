@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 import pytest
+from effort import usual
 from fake_space import FakeSpace
 from patience import PATIENCE_S, wait_until
 
@@ -218,7 +219,8 @@ def test_gradient_needs_at_most_60_percent_of_round_robins_trials() -> None:
     slowdowns, weights = (3.0, 0.1, 2.0, 0.05, 0.2, 0.02, 0.05, 0.01), (5, 1, 4, 1, 1, 1, 2, 1)
     trials: Counter[str] = Counter()
     for strategy in ("gradient", "round-robin"):
-        trials[strategy] = sum(trials_until(0.95, strategy, slowdowns, weights, seed) for seed in (0, 1))
+        seeds = range(usual(2))
+        trials[strategy] = sum(trials_until(0.95, strategy, slowdowns, weights, seed) for seed in seeds)
     assert trials["gradient"] <= 0.6 * trials["round-robin"], trials
 
 
@@ -311,7 +313,8 @@ def test_more_trials_of_a_network_are_new_ones(tmp_path: Path) -> None:
     path, shown = tmp_path / "r.jsonl", io.StringIO()
     scheduler = lw.TaskScheduler([fake_task(0), fake_task(1)], load_records=path)
     for resumed, total in ((0, 16), (16, 21), (21, 26)):
-        options = TuningOptions(more_trials=16 if not resumed else 5, batch_size=8, progress=False)
+        more = 16 if not resumed else 5
+        options = TuningOptions(more_trials=more, batch_size=8, progress=False, cost_model="linear")
         state = scheduler.tune(options, MEASURE).state
         assert (state.resumed, state.done, state.total) == (resumed, total, total)
     scheduler.tune(quietly(8), MEASURE, progress=NetworkLines(shown))
@@ -595,6 +598,7 @@ def test_networks_none_of_whose_tasks_can_be_measured_have_a_result_that_says_so
     assert fine.failure == "" and fine.best[0] is not None
 
 
+@pytest.mark.slow(2)
 def test_one_model_for_all_tasks_carries_over() -> None:
     """With few trials each, tasks that share a model are faster than tasks that each learn alone."""
     tasks = [fake_task(number, slowdown) for number, slowdown in enumerate((1.0, 0.9, 0.8, 0.7))]
@@ -720,18 +724,18 @@ def test_a_table_longer_than_the_terminal_leaves_nothing_behind(monkeypatch: pyt
     monkeypatch.setenv("LINES", str(height))
     monkeypatch.setenv("COLUMNS", "120")
     terminal = Terminal()
-    tasks = [fake_task(number) for number in range(20)]
-    lw.TaskScheduler(tasks, [1] * 20).tune(quietly(160), MEASURE, progress=NetworkTable(terminal))
+    tasks = [fake_task(number) for number in range(10)]
+    lw.TaskScheduler(tasks, [1] * 10).tune(quietly(80), MEASURE, progress=NetworkTable(terminal))
     lines = terminal.emulate(height)
     assert sum("[ Task Scheduler ]" in line for line in lines) == 1
     at = next(number for number, line in enumerate(lines) if "[ Task Scheduler ]" in line)
-    assert lines[0] == "20 tasks, 160 trials"
+    assert lines[0] == "10 tasks, 80 trials"
     assert [line.split(":")[0] for line in lines[1:at] if ": run-off of " not in line] == [
-        f"task {number} t{number}" for number in range(20)
+        f"task {number} t{number}" for number in range(10)
     ]
-    assert [line.split()[0] for line in lines[at:] if re.match(r" +\d+ ", line)] == [str(n) for n in range(20)]
+    assert [line.split()[0] for line in lines[at:] if re.match(r" +\d+ ", line)] == [str(n) for n in range(10)]
     shown = terminal.getvalue()
-    assert ("shown are tasks 0 to 4 of 20" in shown) == (height == 14)
+    assert ("shown are tasks 0 to 4 of 10" in shown) == (height == 14)
 
 
 def test_interrupting_keeps_what_was_measured_and_leaves_no_process(tmp_path: Path) -> None:

@@ -536,6 +536,7 @@ def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     assert marked_processes(mark) == []
 
 
+@pytest.mark.slow(2)
 def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     script, mark = start_script(path, 1000, "sleep")
