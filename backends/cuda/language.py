@@ -160,7 +160,7 @@ class Cuda(Language):
         element = self.value_types.get(kind, "")
         if name.startswith("copy_async"):
             return async_copy_helper(name, kind)
-        if name == "product" or name.startswith("load_matrices"):
+        if name in ("product", "pack") or name.startswith("load_matrices"):
             return matrix_helper(name, kind)
         if name.startswith(("barrier_", "copy_box")):
             return bulk_copy_helper(name, kind)
