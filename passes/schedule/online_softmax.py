@@ -72,7 +72,7 @@ class OnlineSoftmax(Primitive[Plan]):
     a = exp(m - M), which is associative and starts from (0, 0, -inf): all else may be computed at its loop k0. Rows
     that are -inf all over give NaN, as they do without the step. Quotients that were rounded to a narrower type between
     the softmax and the product no longer are; with `rounded` of 1 the exponentials are in their place, for the product
-    alone, as instructions that multiply the narrower type want them.
+    alone, as instructions that multiply the narrower type want them, and devices may approximate them (`afn`).
 
     Requires: `block` a sum of products with a factor that is a softmax over the reduce axis, which it alone reads, in
     five blocks that nothing was done to; exponentials of the type that the sum has; with `rounded`, quotients that are
@@ -163,6 +163,13 @@ def _rounded(plan: Plan, load: LoadOp) -> Region:
     assert rounding is not None
     narrow = arith.TruncFOp(load.result, rounding.result.type)
     return _body([load, narrow], narrow.result)
+
+
+def _approximate(ops: Sequence[Operation]) -> None:
+    """Let devices compute exponentials as they do it fastest: what is rounded to 16 bits keeps no more digits."""
+    for op in ops:
+        if isinstance(op, math.ExpOp):
+            op.fastmath = arith.FastMathFlagsAttr([arith.FastMathFlag.APPROX_FUNC])
 
 
 def _new_rounded(plan: Plan, shape: Sequence[int]) -> SSAValue:
@@ -286,6 +293,8 @@ class _Blocked:
         copied, (result,) = copy_body(block, {over.name: term}, {a.name: (0, a.extent - 1) for a in axes}, (), values)
         ops += copied
         if block is self.found.exponential:
+            if self.plan.rounded:
+                _approximate(copied)
             ops += self._guard(ops[0].results[0], result)
             result = ops[-1].results[0]
         label = self.plan.names[0] if block is self.found.total else block.block_name
@@ -367,6 +376,8 @@ class _Blocked:
         nearest = arith.MinimumfOp(below.result, above.result)
         distance = arith.SelectOp(same.result, zero.result, nearest.result)
         shrunk = math.ExpOp(distance.result)
+        if self.plan.rounded:
+            _approximate([shrunk])
         a = arith.SelectOp(first.result, one.result, shrunk.result)
         a2 = arith.SelectOp(first.result, shrunk.result, one.result)
         block.add_ops([one, zero, largest, first, same, below, above, nearest, distance, shrunk, a, a2])
