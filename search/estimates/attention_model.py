@@ -20,17 +20,19 @@ from .gpu_model import (
     MEMORY_BYTES_PER_S,
     SHARED_RESERVED,
 )
-from .tensor_model import APART, MOST_WRITTEN, OTHER_REGISTERS, UNIT_SPEEDS, Array
+from .tensor_model import APART, MOST_WRITTEN, UNIT_SPEEDS, Array
 
 ELEMENT_INSTRUCTIONS = 16
 """Instructions for a score: scale, mask, maximum, exponential, sum, roundings. Counted in the code, not measured."""
 RESULT_INSTRUCTIONS = 3
 """Instructions for an element of a result in each block of keys: the running sum is scaled, and the new one added."""
+OTHER_REGISTERS = 72
+"""Registers of a thread for fragments, rows, addresses and counters: 151 are taken of 64 keys and elements, 211 of 32
+queries, 32 keys and 64 elements, 223 of 64 keys and 128 elements (CUDA 13, sm_90)."""
+RELUCTANCE = 1e-3
+"""Part of the time that each block more costs which registers are to let fit: of equals the one that asks for least."""
 ROW_INSTRUCTIONS = 30
 """Instructions for a row that a thread shares: shuffles, and the factors of sums."""
-MOST_REGISTERS, SPILLED = 160, 1.1
-"""Registers from which on the assembler spills a few bytes rather than take more (168 of 4 warps and 128 keys of 64
-elements, 12 bytes), and what that costs, which is not measured."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class AttentionModel:
     """Attention of `queries` to `keys`, `batch` times over; `sizes` are the elements of a key, and of a value.
 
     `names` are those of the numbers of a candidate: warps of a block, matrices of 16 queries of a warp, keys of a
-    block, and blocks of keys that are there or under way.
+    block, and blocks of keys that are there or under way; `resident` is that of the blocks that registers are for.
     """
 
     target: Target
@@ -48,6 +50,7 @@ class AttentionModel:
     keys: int
     sizes: tuple[int, int]
     names: tuple[str, str, str, str]
+    resident: str
 
     def _numbers(self, c: Columns) -> tuple[Array, Array, Array, Array]:
         warps, tiles, terms, stages = (np.asarray(c[name], np.float64) for name in self.names)
@@ -81,7 +84,7 @@ class AttentionModel:
         on, (warps, tiles, terms, stages) = multiprocessor_of(self.target), self._numbers(c)
         threads, registers = self.threads(c), self.registers(c)
         mask = (threads <= self.target.max_threads_per_block) & (registers <= on.registers_per_thread)
-        mask &= np.ceil(registers / 8) * 8 * threads <= on.registers
+        mask &= np.ceil(registers / 8) * 8 * threads * c[self.resident] <= on.registers
         mask &= self.shared_bytes(c) <= self.target.max_shared_bytes
         mask &= self._products(c) * (self.intrinsic.n // 8) <= MOST_WRITTEN
         mask &= self.queries % (warps * tiles * self.intrinsic.m) == 0
@@ -112,7 +115,7 @@ class AttentionModel:
         waiting = np.where(stages > 1, 0.0, GLOBAL_LATENCY + filled / FILL_BYTES_PER_CYCLE_SM)
         alone = np.maximum(1.0, warps / on.schedulers) * (products + issued) + waiting + 2 * BARRIER_CYCLES
         ahead = GLOBAL_LATENCY / np.maximum(1.0, stages - 1.0)
-        return np.asarray(np.maximum(busy, np.maximum(alone, ahead)))
+        return np.asarray(np.maximum(busy + waiting / resident, np.maximum(alone, ahead)))
 
     def seconds(self, c: Columns) -> Array:
         """A rough time: products, arithmetic of the softmax, shared and global traffic, and latency."""
@@ -126,5 +129,5 @@ class AttentionModel:
         cycles = steps * (whole * self._of_block(c, resident) + np.where(rest > 0, once, 0.0)) + 2.0 * GLOBAL_LATENCY
         key, value = self.sizes
         moved = self.batch * (self.queries + self.keys) * (key + value) * self.intrinsic.a.bytes
-        cycles = cycles * np.where(self.registers(c) > MOST_REGISTERS, SPILLED, 1.0)
+        cycles = cycles * (1 + RELUCTANCE * c[self.resident])
         return np.asarray(np.maximum(cycles / CLOCK_HZ, moved / MEMORY_BYTES_PER_S) + LAUNCH_S)

@@ -15,6 +15,7 @@ from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.online_softmax import OnlineSoftmax
 from ...passes.schedule.pipeline import Pipeline
+from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.swizzle import Swizzle
 from ...passes.schedule.tensorize import Tensorize
@@ -38,7 +39,8 @@ ROW_LANES, COLUMN_LANES, PAIR = 8, 4, 2
 class AttentionPlan:
     """Attention in blocks of `rows` queries, which are `warps` of `tiles` matrices, and of `terms` keys.
 
-    `scores` and `values` are its two products, by one intrinsic.
+    `scores` and `values` are its two products, by one intrinsic. Registers are to let `resident` blocks fit a
+    multiprocessor.
     """
 
     parts: AttentionBlocks
@@ -48,6 +50,7 @@ class AttentionPlan:
     tiles: Hole
     terms: Hole
     stages: Hole
+    resident: Hole
     rows: Derived
     model: AttentionModel
 
@@ -74,7 +77,7 @@ class _Digits:
 
 def write_attention(draft: Draft, plan: AttentionPlan) -> None:
     """Apply all steps of a plan; ScheduleError where a primitive refuses one."""
-    draft.add(plan.warps, plan.tiles, plan.terms, plan.stages, plan.rows)
+    draft.add(plan.warps, plan.tiles, plan.terms, plan.stages, plan.resident, plan.rows)
     draft.limits.append(plan.model.limit)
     _Writer(draft, plan).run()
 
@@ -122,6 +125,7 @@ class _Writer:
         loops = draft.loops(self.out)
         task = draft.fuse(self.out, loops[: loops.index(self.task) + 1])
         draft.do(Bind, block=self.out, loop=task, thread="blockIdx.x")
+        draft.do(Pragma, block=self.out, loop=task, blocks_per_sm=self.plan.resident)
         draft.settled.update((*inside, *copies, running, self.out, *self._partials))
 
     # -- what there is ------------------------------------------------------------------------------------------------

@@ -34,6 +34,9 @@ TILES = (1, 2)
 """Matrices of 16 queries that a warp has: with two, each key and value that it loads is used twice."""
 STAGES = (1, 2, 3)
 """Blocks of keys that are there or under way."""
+RESIDENT = (1, 2, 3, 4)
+"""Blocks that registers are to let fit a multiprocessor. Where nothing is said, the assembler of CUDA 13 takes 128 for
+4 warps and spills 4 bytes; told of one it takes 151 and none."""
 
 
 class GpuAttention(SketchRule):
@@ -83,6 +86,7 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target) -> AttentionPla
     tiles = Hole.near(f"{name}_tiles", TILES, 1, "tile", name)
     of_keys = Hole.near(f"{name}_terms", terms, 64)
     stages = Hole.near(f"{name}_stages", STAGES, min(2, parts.key_extent // of_keys.default), "stages")
+    resident = Hole(f"{name}_resident", RESIDENT, 1, "threads")
     model = AttentionModel(
         target,
         x,
@@ -91,9 +95,10 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target) -> AttentionPla
         keys=parts.key_extent,
         sizes=size,
         names=(warps.name, tiles.name, of_keys.name, stages.name),
+        resident=resident.name,
     )
     rows = Derived.of(f"{name}_rows", lambda c: np.asarray(x.m * c[warps.name] * c[tiles.name]), (warps, tiles))
-    return AttentionPlan(parts, found.scores, found.values, warps, tiles, of_keys, stages, rows, model)
+    return AttentionPlan(parts, found.scores, found.values, warps, tiles, of_keys, stages, resident, rows, model)
 
 
 def _dividing(choices: tuple[int, ...], count: int) -> tuple[int, ...]:

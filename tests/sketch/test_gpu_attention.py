@@ -135,7 +135,7 @@ def test_a_thread_keeps_one_maximum_of_a_row_and_its_own_weights() -> None:
     """16 queries of a warp and 64 keys: 32 weights, which are factors of the second product where they are."""
     tensors = attention("plain", (2, 64, 128, 64))
     (sketch,) = sketches(tensors)
-    choice = {"warps": 4, "tiles": 1, "terms": 64, "stages": 2}
+    choice = {"warps": 4, "tiles": 1, "terms": 64, "stages": 2, "resident": 1}
     row = np.array([h.choices.index(choice[h.name.rpartition("_")[2]]) for h in sketch.holes])
     kernel = scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(row))
     kept = {op.label.data: op.buffer.type.get_shape() for op in kernel.walk() if isinstance(op, AllocOp)}
