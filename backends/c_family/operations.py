@@ -7,6 +7,7 @@ from typing import TypeGuard, cast
 
 from xdsl.dialects import arith, math, vector
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, IntegerType, f32
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation
 
 from ...dialects import kernel
@@ -154,7 +155,7 @@ def _exponential(p: KernelPrinter, op: Operation) -> None:
     """Print an exponential, approximated by the device where the operation allows it and the language has a word."""
     assert isinstance(op, math.ExpOp)
     name = "exp"
-    if arith.FastMathFlag.APPROX_FUNC in op.fastmath.data and kernel.element_of(op.result.type) == f32:
+    if FastMathFlag.APPROX_FUNC in op.fastmath.data and kernel.element_of(op.result.type) == f32:
         name = p.language.fast_exponential(p.helpers) or name
     (function(name) if name == "exp" else _named(name))(p, op)
 

@@ -464,7 +464,7 @@ class BodyWriter:
         return self._load(access, [])
 
     def _joined(self, op: Operation, operands: list[SSAValue]) -> SSAValue:
-        """What an operation gives of values that were joined before in the same place: computed once."""
+        """Apply an operation to values that are joined; where the same was done of them in this place, once for all."""
         key = (op, *operands)
         known = self.at.here.values.get(key)
         if known is None:

@@ -9,6 +9,7 @@ from math import inf
 from xdsl.context import Context
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, ModuleOp
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects.attributes import Axis
@@ -169,7 +170,7 @@ def _approximate(ops: Sequence[Operation]) -> None:
     """Let devices compute exponentials as they do it fastest: what is rounded to 16 bits keeps no more digits."""
     for op in ops:
         if isinstance(op, math.ExpOp):
-            op.fastmath = arith.FastMathFlagsAttr([arith.FastMathFlag.APPROX_FUNC])
+            op.fastmath = arith.FastMathFlagsAttr([FastMathFlag.APPROX_FUNC])
 
 
 def _new_rounded(plan: Plan, shape: Sequence[int]) -> SSAValue:

@@ -111,7 +111,7 @@ class _Writer:
         self._place(running, [*inside, *reversed(copies)])
         self._product(parts.scores, parts.rows[parts.scores], parts.keys[parts.scores])
         for block in masked:
-            self._element(block, parts.rows[block], parts.keys[block])
+            self._element(block, parts.rows[block], parts.keys[block], in_pairs=True)
         self._reduction(parts.largest)
         for block in (parts.exponential, parts.quotient):
             self._element(block, parts.rows[block], draft.block(block).axes[-1].name)
@@ -220,14 +220,14 @@ class _Writer:
         self._unroll(block, steps, d.tile, first)
         draft.do(Tensorize, block=block, loop=(*parts, d.half)[0], intrinsic=x.name)
 
-    def _element(self, block: str, row: str, column: str) -> _Digits:
-        """Compute what is of one element, each thread for those it holds."""
+    def _element(self, block: str, row: str, column: str, in_pairs: bool = False) -> None:
+        """Compute what is of one element, each thread for those it holds; in pairs where it reads global memory."""
         loops = self._inside(block)
         d = self._digits(block, loops[row], loops[column])
         self._order(block, [*d.place, d.tile, *d.matrix, d.half, d.pair])
         self._bind(block, d.place)
-        self._unroll(block, d.tile, *d.matrix, d.half, d.pair)
-        return d
+        self._unroll(block, d.tile, *d.matrix, d.half)
+        self.draft.do(Vectorize if in_pairs else Unroll, block=block, loop=d.pair)
 
     def _reduction(self, block: str) -> None:
         """Reduce a row over the columns that a thread holds, then over the lanes that hold the row."""

@@ -8,6 +8,7 @@ from sketch_rows import anywhere
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.backends.cuda.compile import print_cuda
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.kernel import AllocOp, FragmentPackOp, LaunchOp
 from loopwright.dialects.loop import blocks_in
@@ -142,6 +143,8 @@ def test_a_thread_keeps_one_maximum_of_a_row_and_its_own_weights() -> None:
     assert kept["weights"] == (32,) and kept["T_batch_matmul1_max"] == kept["T_batch_matmul1_sum"] == (2,)
     assert kept["largest"] == (2,) and kept["T_batch_matmul1_run"] == (32,)
     assert sum(isinstance(op, FragmentPackOp) for op in kernel.walk()) == 4
+    source = print_cuda(kernel).source
+    assert source.count("exp_near(") == 1 + 32 + 2 and "expf(" not in source
 
 
 @pytest.mark.parametrize("kind", KINDS)
