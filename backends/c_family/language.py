@@ -163,6 +163,10 @@ class Language:
         """Return `a * b + c`, rounded once; the helper function that it calls, if any, is added to `helpers`."""
         raise NotImplementedError
 
+    def fast_exponential(self, helpers: set[str]) -> str:
+        """Return the function of floats that approximates an exponential; "" where there is none that is faster."""
+        return ""
+
     def bitcast(self, value: Expr, source: str, result: str) -> Expr:
         """Return a value's bits as another type of the same size."""
         raise NotImplementedError

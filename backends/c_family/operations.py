@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeGuard, cast
 
 from xdsl.dialects import arith, math, vector
-from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, IntegerType, f32
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation
 
 from ...dialects import kernel
@@ -148,6 +149,20 @@ def function(name: str) -> Handler:
         return math_call(p, name, kind, lanes)
 
     return lanewise(template)
+
+
+def _exponential(p: KernelPrinter, op: Operation) -> None:
+    """Print an exponential, approximated by the device where the operation allows it and the language has a word."""
+    assert isinstance(op, math.ExpOp)
+    name = "exp"
+    if FastMathFlag.APPROX_FUNC in op.fastmath.data and kernel.element_of(op.result.type) == f32:
+        name = p.language.fast_exponential(p.helpers) or name
+    (function(name) if name == "exp" else _named(name))(p, op)
+
+
+def _named(name: str) -> Handler:
+    """Handle a call of a function by its full name."""
+    return lanewise(lambda p, kind, lanes: call(name, *lanes))
 
 
 def math_call(p: KernelPrinter, name: str, kind: str, lanes: Sequence[Expr]) -> Expr:
@@ -508,6 +523,7 @@ OPERATIONS: dict[type[Operation], Handler] = {
     arith.IndexCastOp: conversion,
     math.AbsIOp: lanewise(_absolute_integer, repeats=True),
     math.FmaOp: lanewise(fused),
+    math.ExpOp: _exponential,
     vector.FMAOp: lanewise(fused),
     vector.BroadcastOp: broadcast,
     vector.ReductionOp: reduction,
@@ -522,7 +538,7 @@ OPERATIONS: dict[type[Operation], Handler] = {
         for operation, name in (
             *((math.AbsFOp, "fabs"), (math.CeilOp, "ceil"), (math.FloorOp, "floor"), (math.RoundOp, "round")),
             *((math.RoundEvenOp, "rint"), (math.TruncOp, "trunc"), (math.SqrtOp, "sqrt"), (math.RsqrtOp, "rsqrt")),
-            *((math.CopySignOp, "copysign"), (math.ExpOp, "exp"), (math.Exp2Op, "exp2"), (math.ExpM1Op, "expm1")),
+            *((math.CopySignOp, "copysign"), (math.Exp2Op, "exp2"), (math.ExpM1Op, "expm1")),
             *((math.LogOp, "log"), (math.Log2Op, "log2"), (math.Log10Op, "log10"), (math.Log1pOp, "log1p")),
             *((math.TanhOp, "tanh"), (math.ErfOp, "erf"), (math.SinOp, "sin"), (math.CosOp, "cos")),
             *((math.TanOp, "tan"), (math.SinhOp, "sinh"), (math.CoshOp, "cosh"), (math.AsinOp, "asin")),

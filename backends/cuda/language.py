@@ -56,6 +56,13 @@ __device__ __forceinline__ float {name}(float a, float b) {{
     asm("{instruction}.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
     return r;
 }}"""
+_EXP_NEAR = """\
+// The exponential by the unit for powers of 2: within 2^-17, and 0 below 2^-126.
+__device__ __forceinline__ float exp_near(float x) {
+    float r;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x * 1.44269504f));
+    return r;
+}"""
 _FMA_BF16 = """\
 __device__ __forceinline__ __nv_bfloat16 fma_bf16(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) {
     return __float2bfloat16(fmaf(__bfloat162float(a), __bfloat162float(b), __bfloat162float(c)));
@@ -160,7 +167,7 @@ class Cuda(Language):
         element = self.value_types.get(kind, "")
         if name.startswith("copy_async"):
             return async_copy_helper(name, kind)
-        if name == "product" or name.startswith("load_matrices"):
+        if name in ("product", "pack") or name.startswith("load_matrices"):
             return matrix_helper(name, kind)
         if name.startswith(("barrier_", "copy_box")):
             return bulk_copy_helper(name, kind)
@@ -168,6 +175,8 @@ class Cuda(Language):
             return warp_group_helper(name, kind)
         if name == "fma":
             return _FMA_BF16
+        if name == "exp_near":
+            return _EXP_NEAR
         if name in _DIVISION:
             head = f"__device__ __forceinline__ {element} {name}_{kind}({element} a, {element} b) {{"
             return f"{head}\n    {_DIVISION[name]}\n}}"
@@ -216,6 +225,10 @@ class Cuda(Language):
             helpers.add("fma bf16")
             return call("fma_bf16", *lanes)
         return call("__hfma" if kind in NARROW else self.function("fma", kind), *lanes)
+
+    def fast_exponential(self, helpers: set[str]) -> str:
+        helpers.add("exp_near f32")
+        return "exp_near"
 
     def bitcast(self, value: Expr, source: str, result: str) -> Expr:
         names = {

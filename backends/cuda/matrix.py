@@ -11,6 +11,7 @@ from ..c_family.memory import place_text, places_of, register
 from ..c_family.names import identifier
 from ..c_family.printer import Handler, KernelPrinter
 from ..unsupported import UnsupportedError
+from .narrow import NARROW
 
 _LOAD = """\
 // Load {count} matrices of 8 rows of 16 bytes{how}, each row named by a lane of the warp.
@@ -24,6 +25,11 @@ _PRODUCT = """\
 __device__ __forceinline__ void {name}({parameters}) {{
 {code}
 }}"""
+_PACK = """\
+// Two elements of 16 bits as one register.
+__device__ __forceinline__ unsigned {name}({type} low, {type} high) {{
+    return (unsigned)(unsigned short){bits}(low) | (unsigned)(unsigned short){bits}(high) << 16;
+}}"""
 _SUMS = {"float16": "__half", "float32": "float", "int32": "int"}
 
 
@@ -33,6 +39,9 @@ def helper(name: str, kind: str) -> str:
         found = find_intrinsic(kind)
         assert found is not None
         return _product(found)
+    if name == "pack":
+        spelled = NARROW[kind]
+        return _PACK.format(name=f"pack_{kind}", type=spelled.type_name, bits=spelled.as_short)
     count = int(kind)
     return _LOAD.format(
         name=f"{name}_{count}",
@@ -67,6 +76,20 @@ def load(p: KernelPrinter, op: Operation) -> None:
     p.define_literal(op.value, [Expr(f"{name}[{n}]") for n in range(op.matrices)])
 
 
+def pack(p: KernelPrinter, op: Operation) -> None:
+    """Print a fragment of elements in registers."""
+    assert isinstance(op, kernel.FragmentPackOp)
+    buffer = p.buffer(op.buffer)
+    places = [place for n in op.offsets for place in places_of(p, op.buffer, op.index, n, 1, 1)]
+    held = [register(buffer, place) for place in places]
+    p.helpers.add(f"pack {buffer.kind}")
+    name = p.names.fresh(op.value.name_hint or "part")
+    pairs = zip(held[::2], held[1::2], strict=True)
+    words = ", ".join(f"pack_{buffer.kind}({low}, {high})" for low, high in pairs)
+    p.line(f"unsigned {name}[{len(held) // 2}] = {{{words}}};")
+    p.define_literal(op.value, [Expr(f"{name}[{n}]") for n in range(len(held) // 2)])
+
+
 def product(p: KernelPrinter, op: Operation) -> None:
     """Print a product of matrices."""
     assert isinstance(op, kernel.MatrixProductOp)
@@ -85,4 +108,8 @@ def product(p: KernelPrinter, op: Operation) -> None:
     p.line(f"{identifier(intrinsic.name)}({', '.join(arguments)});")
 
 
-MATRICES: dict[type[Operation], Handler] = {kernel.FragmentLoadOp: load, kernel.MatrixProductOp: product}
+MATRICES: dict[type[Operation], Handler] = {
+    kernel.FragmentLoadOp: load,
+    kernel.FragmentPackOp: pack,
+    kernel.MatrixProductOp: product,
+}

@@ -36,6 +36,22 @@ def _fragment_load(program: ThreadProgram, op: kernel.FragmentLoadOp) -> Step:
     return step
 
 
+def _fragment_pack(program: ThreadProgram, op: kernel.FragmentPackOp) -> Step:
+    buffer, index = program.slots(op.operands)
+    element, slot = cast("MemRefType[Attribute]", op.buffer.type).element_type, program.new_slot()
+    into, threads = program.slot(op.value), program.threads
+    accesses = [Access(threads.number(op), slot, element, place) for place in op.offsets]
+
+    def step(values: list[Any]) -> None:
+        held = []
+        for access in accesses:
+            held.append(np.broadcast_to(values[buffer].load(access, values[index], threads.on), threads.n))
+            threads.require_known(slot, op, "an element")
+        values[into] = matrices.packed(np.stack(held))
+
+    return step
+
+
 def _matrix_product(program: ThreadProgram, op: kernel.MatrixProductOp) -> Step:
     a, b, sums, index = program.slots(op.operands)
     threads, intrinsic = program.threads, op.meaning()
@@ -110,6 +126,7 @@ def _group_wait(program: ThreadProgram, op: kernel.WarpGroupWaitOp) -> Step:
 
 HANDLERS: Mapping[type[Operation], Handler] = {
     kernel.FragmentLoadOp: _fragment_load,
+    kernel.FragmentPackOp: _fragment_pack,
     kernel.MatrixProductOp: _matrix_product,
     kernel.WarpGroupProductOp: _group_product,
     kernel.WarpGroupFenceOp: _group_fence,

@@ -28,6 +28,11 @@ def registers(rows: Array, matrices: int, turned: bool) -> Array:
     return np.ascontiguousarray(found.reshape(threads, -1).view(np.int32).T)
 
 
+def packed(elements: Array) -> Array:
+    """The registers that elements `(n, threads)` fill, the first one of a register in its low bits."""
+    return np.ascontiguousarray(np.ascontiguousarray(elements.T).view(np.int32).T)
+
+
 def product(intrinsic: Intrinsic, a: Array, b: Array, sums: Array) -> Array:
     """Add the product of what warps hold in registers to sums `(elements, threads)`, which are returned."""
     whole = {"a": _elements(intrinsic, "a", a), "b": _elements(intrinsic, "b", b), "c": sums.T}

@@ -25,7 +25,7 @@ from .bulk_copy import (
 from .control import ParallelOp
 from .gpu import THREAD_AXES, BarrierOp, LaunchOp, ShuffleOp, ThreadOp
 from .lanes import CONVERSIONS, FLOAT_PREDICATES, INTEGER_PREDICATES, CompareOp, ConvertOp, LanesOp, MaskOp, SelectOp
-from .matrix import FragmentLoadOp, MatrixProductOp
+from .matrix import FragmentLoadOp, FragmentPackOp, MatrixProductOp
 from .memory import (
     SHARED_ALIGNMENT,
     AllocOp,
@@ -70,6 +70,7 @@ __all__ = [
     "CompareOp",
     "ConvertOp",
     "FragmentLoadOp",
+    "FragmentPackOp",
     "GatherOp",
     "LanesOp",
     "LaunchOp",
@@ -126,6 +127,7 @@ LwKernel = Dialect(
         CommitOp,
         WaitOp,
         FragmentLoadOp,
+        FragmentPackOp,
         MatrixProductOp,
         WarpGroupProductOp,
         WarpGroupFenceOp,

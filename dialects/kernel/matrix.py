@@ -31,7 +31,8 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from ..buffers import scope_of
-from ..intrinsics import Intrinsic, find_intrinsic
+from ..element import element_bytes
+from ..intrinsics import REGISTER_BYTES, Intrinsic, find_intrinsic
 from .address import parse_address, print_address
 from .types import INDEX, vector_of
 
@@ -96,6 +97,58 @@ class FragmentLoadOp(IRDLOperation):
             matrices,
             turned,
         )
+
+
+@irdl_op_definition
+class FragmentPackOp(IRDLOperation):
+    """`%f = lw_kernel.fragment_pack %c[%i] at [0, 1, 8, 9] : memref<64xf16, "local">`
+
+    A fragment of what each lane holds: the elements at `%i + 0`, `%i + 1`, ... as registers of a `vector<2xi32>`, the
+    first element of a register in its low bits.
+    """
+
+    name = "lw_kernel.fragment_pack"
+    buffer = operand_def(MemRefType)
+    index = operand_def(IndexType)
+    places = prop_def(DenseArrayBase)
+    value = result_def(VectorType)
+    traits = traits_def(MemoryReadEffect())
+
+    def __init__(self, buffer: SSAValue, index: SSAValue, places: Sequence[int]) -> None:
+        assert isinstance(buffer.type, MemRefType)
+        registers = len(places) * element_bytes(buffer.type.element_type) // REGISTER_BYTES
+        super().__init__(
+            operands=[buffer, index],
+            properties={"places": DenseArrayBase.from_list(i64, list(places))},
+            result_types=[vector_of(i32, max(1, registers))],
+        )
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The place of each element, from the index on."""
+        return tuple(int(n) for n in self.places.get_values())
+
+    def verify_(self) -> None:
+        assert isinstance(self.buffer.type, MemRefType) and isinstance(self.value.type, VectorType)
+        size = element_bytes(self.buffer.type.element_type)
+        if scope_of(self.buffer) != "local" or size != REGISTER_BYTES // 2:
+            raise VerifyException(f"fragments are packed of 16-bit elements in registers, not of {self.buffer.type}")
+        if self.value.type.get_shape() != (len(self.offsets) // 2,) or len(self.offsets) % 2:
+            raise VerifyException(f"{len(self.offsets)} elements of 16 bits do not fill {self.value.type}")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_address(printer, self.buffer, self.index, 0)
+        printer.print_string(f" at {list(self.offsets)} : ")
+        printer.print_attribute(self.buffer.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FragmentPackOp:
+        buffer, index, _ = parse_address(parser)
+        parser.parse_keyword("at")
+        places = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+        parser.parse_punctuation(":")
+        return cls(parser.resolve_operand(buffer, parser.parse_type()), parser.resolve_operand(index, INDEX), places)
 
 
 @irdl_op_definition

@@ -12,7 +12,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Attribute, SSAValue
 
-from ...dialects.index import Div, IndexExpr, Mod, atom_axes
+from ...dialects.index import Div, IndexExpr, Mod, atom_axes, axis
 from ...dialects.intrinsics import (
     I_AXIS,
     J_AXIS,
@@ -24,13 +24,20 @@ from ...dialects.intrinsics import (
     Intrinsic,
 )
 from ...dialects.loop import BlockOp, ForOp, LoadOp, scope_of
+from ...dialects.target import WARP
 from .nest import buffer_name, only_child, ranges_of
 
 TENSORIZE = "tensorize"
 """The annotation of the outermost loop of a nest that is one matrix instruction: the name of its intrinsic."""
 
-LANE_AXIS = "threadIdx.x"
-"""The axis of threads whose 32 neighbours are a warp, where no other loop of the launch is bound to it."""
+LANE_AXES = ("threadIdx.x", "threadIdx.y")
+"""The axes of threads whose first 32 are a warp: one of 32, or the digits of a lane, the lower ones on the first."""
+
+OWN = "own_factor"
+"""The annotation of a block whose first factor is read from registers at those elements that a thread itself holds."""
+
+_COLUMN_LANES = 4
+"""Lanes that hold a row of a matrix of 8 rows."""
 
 Grid = npt.NDArray[np.int64]
 
@@ -43,14 +50,15 @@ class Mismatch(Exception):
 class MatrixProduct:
     """A nest matched with an intrinsic: the block, its loops, its factors, and how those lie in memory.
 
-    `digits` are the loops inside, those of a thread's sums, then that of `k`; `lanes` is the loop of a warp's threads.
+    `digits` are the loops inside, those of a thread's sums, then that of `k`; `lanes` are the loops of a warp's
+    threads, the digits of a lane with the lowest one last.
     A factor is `turned` where neighbours in memory are rows of the matrix, instead of steps of `k`. `moved` tells of
-    each factor, dimension by dimension, how far an element `(row, k)` is from the first.
+    each factor, dimension by dimension, how far an element `(row, k)` is from the first; nothing of one in registers.
     """
 
     intrinsic: Intrinsic
     block: BlockOp
-    lanes: ForOp
+    lanes: tuple[ForOp, ...]
     digits: tuple[ForOp, ...]
     a: LoadOp
     b: LoadOp
@@ -78,8 +86,14 @@ def match_product(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> MatrixPr
     a, b = grid.in_roles(*factors)
     _require_types(a, b, intrinsic)
     grid.require_sums_apart()
-    moved = {"a": grid.moved_by_element("a", a), "b": grid.moved_by_element("b", b)}
-    a_turned, b_turned = grid.is_turned("a", a, moved["a"]), grid.is_turned("b", b, moved["b"])
+    moved, a_turned = dict[str, Sequence[Grid]](), False
+    if scope_of(a.buffer) == "local":
+        _require_own(block, a, lanes, intrinsic)
+    else:
+        moved["a"] = grid.moved_by_element("a", a)
+        a_turned = grid.is_turned("a", a, moved["a"])
+    moved["b"] = grid.moved_by_element("b", b)
+    b_turned = grid.is_turned("b", b, moved["b"])
     return MatrixProduct(intrinsic, block, lanes, digits, a, b, a_turned, b_turned, moved)
 
 
@@ -106,14 +120,18 @@ def _digits(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> tuple[ForOp, .
     return tuple(loops)
 
 
-def _lanes(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> ForOp:
+def _lanes(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> tuple[ForOp, ...]:
     around = block.enclosing_loops
-    lanes = [x for x in around[: around.index(loop)] if x.loop_kind == LANE_AXIS]
-    if not lanes or lanes[-1].size != intrinsic.threads:
-        got = f"'{lanes[-1].loop_name}' has {lanes[-1].size}" if lanes else "there is none"
-        rule = f"a loop of {intrinsic.threads} around it must be bound to {LANE_AXIS}, the lanes of a warp"
-        raise Mismatch(f"{rule}, and {got}: warps are bound to threadIdx.y")
-    return lanes[-1]
+    bound = {x.loop_kind: x for x in around[: around.index(loop)]}
+    lanes: tuple[ForOp, ...] = ()
+    for kind in LANE_AXES:
+        if kind in bound and prod(x.size for x in lanes) < intrinsic.threads:
+            lanes = (bound[kind], *lanes)
+    if not lanes or prod(x.size for x in lanes) != intrinsic.threads:
+        got = " and ".join(f"'{x.loop_name}' has {x.size}" for x in reversed(lanes)) or "there is none"
+        rule = f"a loop of {intrinsic.threads} around it must be bound to {LANE_AXES[0]}, the lanes of a warp"
+        raise Mismatch(f"{rule}, and {got}: warps are bound to threadIdx.y, or to threadIdx.z where lanes have both")
+    return lanes
 
 
 def _factors_of(block: BlockOp, intrinsic: Intrinsic) -> tuple[LoadOp, LoadOp]:
@@ -184,9 +202,34 @@ def _require_types(a: LoadOp, b: LoadOp, intrinsic: Intrinsic) -> None:
         got = " and ".join(map(str, types))
         raise Mismatch(f"factors must be {intrinsic.a.type} and {intrinsic.b.type}, they are {got}")
     for load in (a, b):
-        if scope_of(load.buffer) != "shared":
+        if scope_of(load.buffer) != "shared" and not (load is a and scope_of(load.buffer) == "local"):
             name = buffer_name(load.buffer)
             raise Mismatch(f"'{name}' is loaded by warps, so it must be in scope shared: cache_read before")
+
+
+def _require_own(block: BlockOp, a: LoadOp, lanes: Sequence[ForOp], intrinsic: Intrinsic) -> None:
+    """Mismatch unless what threads hold of a product's result may be what they hold of the first factor of another."""
+    name = buffer_name(a.buffer)
+    if intrinsic.reads_shared or not holds_as_sums(intrinsic):
+        raise Mismatch(f"'{name}' must be in scope shared: '{intrinsic.name}' wants it held otherwise than sums are")
+    if [x.size for x in lanes][1:] != [_COLUMN_LANES]:
+        rule = f"threads hold '{name}', so lanes must be two loops, of {WARP // _COLUMN_LANES} on threadIdx.y"
+        raise Mismatch(f"{rule} and of {_COLUMN_LANES} on threadIdx.x")
+    if OWN not in block.notes and k_of_factor(block, a) is None:
+        raise Mismatch(f"'{name}' must be read at the step of k in one dimension, and nowhere else at it")
+
+
+def holds_as_sums(intrinsic: Intrinsic) -> bool:
+    """True where a lane holds those steps of k of the first factor that it holds columns of the result of."""
+    as_columns = intrinsic.a.lane.substitute({K_AXIS: axis(J_AXIS)})
+    return intrinsic.threads == WARP and as_columns == intrinsic.c.lane
+
+
+def k_of_factor(block: BlockOp, load: LoadOp) -> str | None:
+    """The one reduce iterator that a load is at, in one dimension by itself; None where it is otherwise."""
+    names = [a.name for a in block.axes if a.reduce]
+    at = [e.as_axis() for e in load.indices.data if not e.axes().isdisjoint(names)]
+    return at[0] if len(at) == 1 else None
 
 
 def element_of_buffer(buffer: SSAValue) -> Attribute:
@@ -199,14 +242,15 @@ def element_of_buffer(buffer: SSAValue) -> Attribute:
 class _Grid:
     """All instances of a block in one instruction: lanes and digits, and the element of each matrix that is theirs."""
 
-    def __init__(self, intrinsic: Intrinsic, block: BlockOp, lanes: ForOp, digits: Sequence[ForOp]) -> None:
+    def __init__(self, intrinsic: Intrinsic, block: BlockOp, lanes: Sequence[ForOp], digits: Sequence[ForOp]) -> None:
         self.intrinsic, self.block = intrinsic, block
-        self.loops = (lanes, *digits)
+        self.lanes = len(lanes)
+        self.loops = (*lanes, *digits)
         self.ranges = ranges_of(block.enclosing_loops)
         self.values = dict(
             zip([x.loop_name for x in self.loops], np.indices([x.size for x in self.loops]), strict=True)
         )
-        sums = np.zeros((lanes.size, prod(x.size for x in digits[:-1]), 2), np.int64)
+        sums = np.zeros((prod(x.size for x in lanes), prod(x.size for x in digits[:-1]), 2), np.int64)
         for place, element in intrinsic.places("c").items():
             sums[place] = element
         shape = (*(x.size for x in self.loops[:-1]), 1)
@@ -238,7 +282,7 @@ class _Grid:
 
     def _moves(self, load: LoadOp, axis_name: str) -> bool:
         """True where a digit of an axis moves what is loaded."""
-        for number, digit in enumerate(self.intrinsic.c.held, 1):
+        for number, digit in enumerate(self.intrinsic.c.held, self.lanes):
             if digit.axes() == {axis_name}:
                 moved = self._moved(buffer_name(load.buffer), load.indices.data)
                 if any((np.diff(part, axis=number) != 0).any() for part in moved):
@@ -249,10 +293,11 @@ class _Grid:
         """Mismatch unless each of a thread's sums has a place of its own, whatever the step of `k`."""
         name = buffer_name(self.block.outputs[0])
         moved = np.stack(self._moved(name, self.block.write_indices[0]))
-        *held, k = self.loops[1:]
+        *held, k = self.loops[self.lanes :]
         if (np.diff(moved, axis=-1) != 0).any():
             raise Mismatch(f"loop '{k.loop_name}' must be of the reduction, it moves '{name}'")
-        of_one = moved[:, 0, ..., 0].reshape(len(moved), -1)
+        of_lane = moved.reshape(len(moved), -1, *moved.shape[1 + self.lanes :])[:, 0]
+        of_one = of_lane[..., 0].reshape(len(moved), -1)
         if len(np.unique(of_one, axis=1).T) != of_one.shape[1]:
             names = " and ".join(f"'{x.loop_name}'" for x in held)
             raise Mismatch(f"loops {names} must each move the sums in '{name}'")
@@ -292,9 +337,9 @@ class _Grid:
 
     def _rule_of(self, number: int) -> str:
         """Say which digit of the intrinsic a loop must be."""
-        if number == 0:
+        if number < self.lanes:
             return f"the lanes {self.intrinsic.c.lane}"
-        return str([*self.intrinsic.c.held, K_AXIS][number - 1])
+        return str([*self.intrinsic.c.held, K_AXIS][number - self.lanes])
 
 
 TURNED_BYTES = 2

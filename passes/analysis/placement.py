@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.buffers import CHUNK_BYTES, SWIZZLES
 from ...dialects.element import element_bytes
-from ...dialects.index import ZERO, IndexExpr, Ranges, flatten
+from ...dialects.index import ZERO, IndexExpr, Ranges, atom_axes, flatten
 from ...dialects.interpret.loop import owning_loops
 from ...dialects.layout import Layout, Swizzle
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, scope_of
@@ -272,7 +272,8 @@ def _kept(places: Sequence[tuple[IndexExpr, Ranges]], period: int) -> int:
     """Number of the first elements of each period that are touched; the period where that is not to be told."""
     most = 0
     for expr, ranges in places:
-        if not all(isinstance(atom, str) and atom in ranges and c > 0 for atom, c in expr.terms) or expr.const < 0:
+        known = all(atom_axes(atom) <= ranges.keys() and c > 0 for atom, c in expr.terms)
+        if not known or expr.const < 0 or any(IndexExpr(((a, 1),), 0).bounds(ranges)[0] < 0 for a, _ in expr.terms):
             return period
         rest = IndexExpr(tuple(t for t in expr.terms if t[1] % period), expr.const % period)
         most = max(most, rest.bounds(ranges)[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import gcd
 
 from xdsl.dialects import arith, math, vector
@@ -22,6 +23,8 @@ from ...dialects.te import IndexOp, PredicateOp, YieldOp, wrapped_index
 from ..analysis.placement import in_bounds
 from ._addresses import INDEX, Address, Addresses
 from ._block_plan import Access, BlockPlan
+from ._branches import under
+from ._shared_carries import last_iterations
 
 WIDEST_ACCESS_BYTES = 16
 """Bytes that a thread of a GPU moves at once, at most: alignment beyond it says nothing."""
@@ -438,7 +441,7 @@ class BodyWriter:
         count = len(plan.writes)
         mapped: dict[SSAValue, SSAValue] = {}
         for position, write in enumerate(plan.writes):
-            mapped[arguments[position]] = self._old(plan, position, write, from_identity, masks)
+            mapped[arguments[position]] = self._carried(plan, position, write, from_identity, masks)
             mapped[arguments[count + position]] = values[plan.block.yielded[position]]
         joined: Sequence[SSAValue] = ()
         for op in combine.block.ops:
@@ -447,9 +450,26 @@ class BodyWriter:
             elif isinstance(op, arith.ConstantOp):
                 mapped[op.result] = self._constant(op.value)
             else:
-                mapped[op.results[0]] = self._apply(op, [mapped[v] for v in op.operands])
-        for write, value in zip(plan.writes, joined, strict=True):
-            self._store(write, mapped[value], masks, False)
+                mapped[op.results[0]] = self._joined(op, [mapped[v] for v in op.operands])
+        for position, (write, value) in enumerate(zip(plan.writes, joined, strict=True)):
+            store = partial(self._store, write, mapped[value], masks, False)
+            under(self.at, last_iterations(plan.block, position), store)
+
+    def _carried(
+        self, plan: BlockPlan, position: int, access: Access, from_identity: bool, masks: list[SSAValue]
+    ) -> SSAValue:
+        """The value of an output that a reduction carries; one that is carried once is loaded once for all."""
+        if from_identity or masks or not last_iterations(plan.block, position):
+            return self._old(plan, position, access, from_identity, masks)
+        return self._load(access, [])
+
+    def _joined(self, op: Operation, operands: list[SSAValue]) -> SSAValue:
+        """Apply an operation to values that are joined; where the same was done of them in this place, once for all."""
+        key = (op, *operands)
+        known = self.at.here.values.get(key)
+        if known is None:
+            known = self.at.here.values[key] = self._apply(op, operands)
+        return known
 
 
 _CONVERSIONS: dict[type[Operation], str] = {op: name for name, op in kernel.CONVERSIONS.items()}

@@ -24,7 +24,7 @@ def join_threads(launch: Launch, writer: BodyWriter, plan: BlockPlan, warps: boo
 
     PassFailedException where the reduction is not over all threads of one axis, with a named combiner and nothing else.
     """
-    size = _size(launch, plan)
+    size = _size(launch, plan, warps)
     position = launch.threads["threadIdx.x"]
     for number, access in enumerate(plan.writes):
         element = _element(access.buffer)
@@ -56,7 +56,7 @@ def _finish(
         branch(launch.at, is_first, partial(writer.store, access, result))
 
 
-def _size(launch: Launch, plan: BlockPlan) -> int:
+def _size(launch: Launch, plan: BlockPlan, warps: bool) -> int:
     rule = ""
     if plan.reduce_loops != {"threadIdx.x"}:
         rule = "a reduction over threads is over threadIdx.x alone: rfactor its other loops first"
@@ -65,9 +65,10 @@ def _size(launch: Launch, plan: BlockPlan) -> int:
     size = launch.sizes["threadIdx.x"]
     loop = next((x for x in plan.block.enclosing_loops if x.loop_kind == "threadIdx.x"), None)
     others = launch.sizes.get("threadIdx.y", 1) * launch.sizes.get("threadIdx.z", 1)
-    if not rule and (loop is None or loop.size != size or others != 1):
-        rule = "a reduction over threads takes all threads of the launch, on one axis"
-    if not rule and (size & (size - 1) or size < WARP):
+    in_warp = warps and size <= WARP and size * others % WARP == 0
+    if not rule and (loop is None or loop.size != size or (others != 1 and not in_warp)):
+        rule = "a reduction over threads takes all threads of the launch, on one axis, or neighbours in a warp"
+    if not rule and (size & (size - 1) or (size < WARP and not in_warp)):
         rule = f"a reduction over threads takes a power of two of at least {WARP} threads, got {size}"
     if rule:
         raise PassFailedException(f"lw-lower-loop-to-kernel: block '{plan.name}': {rule}")
@@ -119,7 +120,7 @@ def _across_warps(
 ) -> SSAValue:
     """One value of each warp through shared memory; every thread joins them all."""
     warps = size // WARP
-    if warps == 1:
+    if warps <= 1:
         return value
     element = value.type
     shared = launch.allocate(f"{plan.name}_warps", element, warps, "shared")

@@ -38,11 +38,19 @@ class _Factor:
 
 
 @dataclass(frozen=True)
+class _Held:
+    """A factor that threads hold: the place of each of a thread's elements, over the loops around."""
+
+    access: Access
+    places: tuple[IndexExpr, ...]
+
+
+@dataclass(frozen=True)
 class _Product:
     """A product: its intrinsic by name, its factors, and where each of a thread's sums is, over the loops around."""
 
     name: str
-    factors: tuple[_Factor, ...]
+    factors: tuple[_Factor | _Held, ...]
     sums: Access
     places: tuple[IndexExpr, ...]
 
@@ -82,10 +90,12 @@ class ProductWriter:
         if isinstance(found, _GroupProduct):
             a, b = map(self._matrix, found.factors)
             sums = self.buffers[found.sums.buffer]
-            here.block.add_op(kernel.WarpGroupProductOp(found.name, a, b, sums, *self._places(found)))
+            here.block.add_op(
+                kernel.WarpGroupProductOp(found.name, a, b, sums, *self._places(found.sums, found.places))
+            )
             return
         first, second = map(self._fragment, found.factors)
-        base, places = self._places(found)
+        base, places = self._places(found.sums, found.places)
         for key in [k for k in here.loads if k[0] is found.sums.buffer]:  # type: ignore[index]
             del here.loads[key]
         here.block.add_op(
@@ -106,11 +116,18 @@ class ProductWriter:
         if intrinsic.reads_shared:
             read = [_in_shared(match, operand, plan.loads[load], turned) for operand, load, turned in match.factors()]
             return _GroupProduct(note.data, tuple(read), plan.writes[0], tuple(_sums(match, plan.writes[0])))
-        factors = [_factor(match, operand, plan.loads[load], turned) for operand, load, turned in match.factors()]
+        factors = [
+            _held(match, operand, plan.loads[load])
+            if plan.loads[load].place.scope == "local"
+            else _factor(match, operand, plan.loads[load], turned)
+            for operand, load, turned in match.factors()
+        ]
         return _Product(note.data, tuple(factors), plan.writes[0], tuple(_sums(match, plan.writes[0])))
 
-    def _fragment(self, factor: _Factor) -> SSAValue:
+    def _fragment(self, factor: _Factor | _Held) -> SSAValue:
         """A factor's fragment: what another instruction loaded from the same place is used again."""
+        if isinstance(factor, _Held):
+            return self._packed(factor)
         at, access = self.at, factor.access
         offset = at.fixed(factor.offset)
         key = (access.buffer, offset, factor.registers, factor.turned)
@@ -127,6 +144,17 @@ class ProductWriter:
         at.here.loads[key] = at.here.add(load)
         return load.value
 
+    def _packed(self, factor: _Held) -> SSAValue:
+        """A fragment of what a thread holds; one that another instruction has made already is used again."""
+        access, here = factor.access, self.at.here
+        base, places = self._places(access, factor.places)
+        key = (access.buffer, base, tuple(places))
+        known = here.loads.get(key)
+        if known is None:
+            known = here.loads[key] = here.add(kernel.FragmentPackOp(self.buffers[access.buffer], base, places))
+            known.name_hint = f"{access.place.name}_part"
+        return known
+
     def _matrix(self, factor: _InShared) -> tuple[SSAValue, SSAValue, int, kernel.SharedMatrix]:
         """A factor in shared memory: its buffer, the place of its first element, and how it lies."""
         offset, matrix = self.at.fixed(factor.offset), factor.matrix
@@ -138,27 +166,47 @@ class ProductWriter:
         base = self.at.scalar(IndexExpr(offset.terms, 0))
         return self.buffers[factor.access.buffer], base, offset.const, matrix
 
-    def _places(self, found: _Product | _GroupProduct) -> tuple[SSAValue, list[int]]:
-        """Places of a thread's sums: what all of them share, and each one's own constant part."""
-        fixed = [self.at.fixed(place) for place in found.places]
+    def _places(self, access: Access, places: tuple[IndexExpr, ...]) -> tuple[SSAValue, list[int]]:
+        """Places of a thread's elements: what all of them share, and each one's own constant part."""
+        fixed = [self.at.fixed(place) for place in places]
         shared = IndexExpr(fixed[0].terms, 0)
         apart = [place - shared for place in fixed]
         if not all(place.is_constant for place in apart):
-            name = found.sums.place.name
-            raise _refusal(f"the sums of one instruction in '{name}' are no constants apart: change its layout")
+            name = access.place.name
+            raise _refusal(f"the elements of one instruction in '{name}' are no constants apart: change its layout")
         return self.at.scalar(shared), [place.const for place in apart]
 
 
 def _factor(match: MatrixProduct, operand: str, access: Access, turned: bool) -> _Factor:
-    intrinsic, lane = match.intrinsic, match.lanes.loop_name
-    row, k = intrinsic.matrix_place(operand, axis(lane), turned)
+    intrinsic, lanes = match.intrinsic, match.lanes
+    lane, step = ZERO, 1
+    for loop in reversed(lanes):
+        lane, step = lane + axis(loop.loop_name) * step, step * loop.size
+    row, k = intrinsic.matrix_place(operand, lane, turned)
     row_name, k_name = intrinsic.axes(operand)
     element = dict.fromkeys(intrinsic.extents, ZERO) | {row_name: row, k_name: k}
     *held, last = (digit.loop_name for digit in match.digits)
     values = {name: digit.substitute(element) for name, digit in zip(held, intrinsic.c.held, strict=True)}
-    values |= {lane: intrinsic.c.lane.substitute(element), last: k}
+    holder = intrinsic.c.lane.substitute(element)
+    for loop in reversed(lanes[1:]):
+        values[loop.loop_name], holder = holder % loop.size, holder // loop.size
+    values |= {lanes[0].loop_name: holder, last: k}
     size = intrinsic.fragment(operand).bytes
     return _Factor(access, access.offset.substitute(values), intrinsic.registers(operand), size, turned)
+
+
+def _held(match: MatrixProduct, operand: str, access: Access) -> _Held:
+    """Find where a thread holds the elements of a factor, in the order of the intrinsic."""
+    intrinsic = match.intrinsic
+    row_name, k_name = intrinsic.axes(operand)
+    *held, last = (digit.loop_name for digit in match.digits)
+    places = []
+    for position in range(intrinsic.elements(operand) // intrinsic.threads):
+        row, k = intrinsic.places(operand)[0, position]
+        element = dict.fromkeys(intrinsic.extents, ZERO) | {row_name: constant(row), k_name: constant(k)}
+        values = {name: digit.substitute(element) for name, digit in zip(held, intrinsic.c.held, strict=True)}
+        places.append(access.offset.substitute(values | {last: constant(k)}))
+    return _Held(access, tuple(places))
 
 
 def _in_shared(match: MatrixProduct, operand: str, access: Access, turned: bool) -> _InShared:
@@ -177,7 +225,7 @@ def _in_shared(match: MatrixProduct, operand: str, access: Access, turned: bool)
         rule = f"'{access.place.name}' must lie in rows of 32, 64 or 128 bytes of {along}, as '{match.intrinsic.name}'"
         fix = "give its cache_read such a layout, or fill as many steps of k at once"
         raise _refusal(f"{rule} reads them, swizzled (lw-swizzle): {fix}")
-    first = dict.fromkeys([match.lanes.loop_name, *(digit.loop_name for digit in match.digits)], ZERO)
+    first = dict.fromkeys([x.loop_name for x in (*match.lanes, *match.digits)], ZERO)
     return _InShared(access, access.offset.substitute(first), matrix, size)
 
 

@@ -124,10 +124,8 @@ def _same_place(kind: str, a: _Use, b: _Use) -> bool:
             low, high = ranges.get(loop.loop_name, (0, 0))
             ranges[loop.loop_name] = (low, max(high, loop.size - 1))
     first, second = (_renamed(use, ranges) for use in (a, b))
-    if first[0] == second[0]:
-        everywhere = {**ranges, **first[1], **{n: max(r, first[1].get(n, r)) for n, r in second[1].items()}}
-        if determines(kind, first[0], set(everywhere) - set(ranges), everywhere):
-            return True
+    if _alike(kind, first, second, ranges) or _alike(kind, _in_digits(*first), _in_digits(*second), ranges):
+        return True
     box: list[IndexExpr] = []
     everywhere = dict(ranges)
     for d, (x, y) in enumerate(zip(first[0], second[0], strict=True)):
@@ -140,7 +138,41 @@ def _same_place(kind: str, a: _Use, b: _Use) -> bool:
     return determines(kind, box, everywhere.keys() - ranges.keys(), everywhere)
 
 
-def _renamed(use: _Use, fixed: Mapping[str, object]) -> tuple[list[IndexExpr], dict[str, tuple[int, int]]]:
+Ranged = tuple[list[IndexExpr], dict[str, tuple[int, int]]]
+"""Indices, and the ranges of what varies in them."""
+
+
+def _alike(kind: str, first: Ranged, second: Ranged, ranges: Mapping[str, tuple[int, int]]) -> bool:
+    """True where both indices are the same ones, which tell the places on the axis apart."""
+    if first[0] != second[0]:
+        return False
+    everywhere = {**ranges, **first[1], **{n: max(r, first[1].get(n, r)) for n, r in second[1].items()}}
+    return determines(kind, first[0], set(everywhere) - set(ranges), everywhere)
+
+
+def _in_digits(exprs: Sequence[IndexExpr], inner: Mapping[str, tuple[int, int]]) -> Ranged:
+    """The indices with neighbouring digits of inner loops as one each: `i * 16 + j floordiv 8 * 8` as `ij * 8`."""
+    found: list[IndexExpr] = []
+    ranges: dict[str, tuple[int, int]] = {}
+    for e in exprs:
+        digits = sorted(((c, atom) for atom, c in e.terms if atom_axes(atom) <= inner.keys()), key=lambda d: -d[0])
+        joined: list[tuple[int, int]] = []
+        for step, atom in digits:
+            low, high = IndexExpr(((atom, 1),), 0).bounds(inner)
+            if step < 0 or low:
+                return list(exprs), dict(inner)
+            before = joined.pop() if joined and joined[-1][0] == step * (high + 1) else (step, 1)
+            joined.append((step, before[1] * (high + 1)))
+        rest = IndexExpr(tuple(t for t in e.terms if not atom_axes(t[0]) <= inner.keys()), e.const)
+        for step, extent in joined:
+            name = made_up("digit", len(ranges))
+            ranges[name] = (0, extent - 1)
+            rest = rest + axis(name) * step
+        found.append(rest)
+    return found, ranges
+
+
+def _renamed(use: _Use, fixed: Mapping[str, object]) -> Ranged:
     """The indices with the loops that are not `fixed` called by the order in which they come, and their ranges."""
     own = ranges_of(use.plan.block.enclosing_loops)
     exprs = [e.simplify(own) for e in use.access.indices]

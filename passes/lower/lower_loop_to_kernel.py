@@ -14,6 +14,7 @@ from ..build_limits import USUAL_LIMITS, BuildLimits
 from ..collector import collector_paused
 from ._steps import require_none
 from .expand_pipelines import ExpandPipelines, expand_pipelines
+from .keep_in_registers import KeepInRegisters, keep_in_registers
 from .place_barriers import PlaceBarriers, place_barriers
 from .place_buffers import PlaceBuffers, place_buffers
 from .place_predicates import PlacePredicates, place_predicates
@@ -25,6 +26,7 @@ from .write_kernel import WriteKernel, write_kernel
 
 STEPS: tuple[type[ModulePass], ...] = (
     TellLoopsApart,
+    KeepInRegisters,
     PlaceBuffers,
     PlaceBarriers,
     StartReductions,
@@ -62,6 +64,7 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
     for func in functions_on_loops(module):
         with collector_paused():
             tell_loops_apart(func, target.is_gpu)
+            keep_in_registers(func, target.is_gpu)
             place_buffers(func, target.is_gpu)
             place_barriers(func, target.is_gpu)
             start_reductions(func)

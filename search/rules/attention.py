@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import Target
 from ...passes.analysis.access import is_argument
-from ...passes.analysis.nest import buffer_name
+from ...passes.analysis.nest import buffer_name, function_of
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite
@@ -98,7 +98,7 @@ class AttentionPlan:
 def plan_attention(block: BlockOp, target: Target) -> list[AttentionPlan]:
     """Plan the attention whose last block is given, what is tried first in front; none for another block."""
     found, lanes = find_attention(block), lanes_of_block(block, target)
-    if found is None or lanes < 2 or found.row_extent < lanes:
+    if found is None or lanes < 2 or found.row_extent < lanes or not _may_be_packed(block, found):
         return []
     name = block.block_name
     columns = next(a.extent for a in block.axes if a.name == found.columns)
@@ -121,6 +121,13 @@ def plan_attention(block: BlockOp, target: Target) -> list[AttentionPlan]:
     blocks = replace(whole, terms=Hole.near(f"{name}_terms", choices, 256))
     kept = KEPT_ROWS * found.key_extent * whole.rows.default * output_bytes(block)
     return [blocks, whole] if kept > target.l2_bytes else [whole, blocks]
+
+
+def _may_be_packed(block: BlockOp, found: AttentionBlocks) -> bool:
+    """True where the scores read queries at axes of theirs."""
+    scores = next(b for b in blocks_in(function_of(block)) if b.block_name == found.scores)
+    load = next(load for load in scores.loads if buffer_name(load.buffer) == found.queries)
+    return all(e.as_axis() is not None for e in load.indices.data)
 
 
 def _written(draft: Draft, plan: AttentionPlan) -> Draft | None:

@@ -19,7 +19,8 @@ class AttentionBlocks:
     """Blocks by name, the axis of each that is its `rows` (queries), and of scores that of `keys`.
 
     `scores` are the products with keys, `steps` the blocks of one element each that lead from them to what softmax
-    reads. `queries` is the buffer that scores read along rows, `columns` the axis of `total` along a value.
+    reads. `quotient` is the last one of softmax. `queries` is the buffer that scores read along rows, `columns` the
+    axis of `total` along a value.
     """
 
     scores: str
@@ -27,6 +28,7 @@ class AttentionBlocks:
     largest: str
     exponential: str
     denominator: str
+    quotient: str
     total: str
     rows: dict[str, str]
     keys: dict[str, str]
@@ -55,10 +57,11 @@ def find_attention(total: BlockOp) -> AttentionBlocks | None:
     scored = _scores(found)
     if row < 0 or not column or scored is None:
         return None
-    largest, exponential, denominator = found.largest, found.exponential, found.denominator
+    largest, denominator = found.largest, found.denominator
     plain = {b: _names(b.write_indices[0]) for b in (largest, denominator)}
     plain |= {b: _others(names, found.dimension) for b, names in scored.axes.items()}
-    plain[exponential] = _others(_names(exponential.write_indices[0]), found.dimension)
+    for block in (found.exponential, found.quotient):
+        plain[block] = _others(_names(block.write_indices[0]), found.dimension)
     plain[total] = _names(found.row)
     rows = {block.block_name: names[row] for block, names in plain.items()}
     keys = {block.block_name: names[found.dimension] for block, names in scored.axes.items()}
@@ -70,8 +73,9 @@ def find_attention(total: BlockOp) -> AttentionBlocks | None:
         scored.scores.block_name,
         tuple(block.block_name for block in scored.steps),
         largest.block_name,
-        exponential.block_name,
+        found.exponential.block_name,
         denominator.block_name,
+        found.quotient.block_name,
         total.block_name,
         rows,
         keys,
@@ -131,12 +135,12 @@ def _is_product(block: BlockOp) -> bool:
 
 
 def _moving(scores: BlockOp, row: str, keys: str) -> str | None:
-    """The one buffer that scores read along rows, at axes of theirs; None where there is none, or keys move it too."""
+    """The one buffer that scores read along rows; None where there is none, or keys move it too."""
     loads = [load for load in scores.loads if any(row in e.axes() for e in load.indices.data)]
     if len(loads) != 1 or loads[0].conditions or loads[0].positions:
         return None
-    names = [e.as_axis() for e in loads[0].indices.data]
-    return None if None in names or keys in names else buffer_name(loads[0].buffer)
+    moved = any(keys in e.axes() for e in loads[0].indices.data)
+    return None if moved else buffer_name(loads[0].buffer)
 
 
 def _names(indices: Iterable[IndexExpr]) -> list[str]:

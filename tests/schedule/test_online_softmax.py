@@ -245,3 +245,44 @@ def test_another_maximum_or_sum_is_no_softmax(wrong: str) -> None:
     out = te.compute((4, 3), lambda i, c: te.sum(w[i, k2] * v[k2, c], axis=k2), name="out")
     reason = {"maximum": "'most' is the maximum of something else", "sum": "'total' does not add up the exponentials"}
     assert reason[wrong] in refused([x, *([y] if wrong == "maximum" else []), v, out])
+
+
+def rounded_attention(keys: int) -> list[te.Tensor]:
+    """Of half precision, its weights rounded before they are multiplied."""
+    tensors = attention(keys=keys, dtype="float16")
+    assert tensors[0].dtype == "float16"
+    return tensors
+
+
+@pytest.mark.parametrize("terms", [0, 1, 4, 16])
+def test_exponentials_are_rounded_for_the_product_alone(terms: int) -> None:
+    """In the place of quotients, by a block of that name; their sum is of what was not rounded."""
+    tensors = rounded_attention(11)
+    sch = lw.Schedule(tensors)
+    sch.online_softmax("out", terms, rounded=1)
+    sch.module.verify()
+    assert "T_softmax_norm" in sch.blocks
+    inputs = drawn(tensors, terms)
+    (got,), (wanted,) = run_loops(sch.module, inputs), run_te(sch.workload, inputs)
+    np.testing.assert_allclose(got, wanted, rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(got, expected("plain", inputs), rtol=2e-3, atol=2e-3)
+
+
+def test_quotients_that_are_not_rounded_leave_nothing_to_round() -> None:
+    sch = lw.Schedule(attention())
+    with pytest.raises(lw.ScheduleError, match="'T_softmax_norm' does not round its quotients"):
+        sch.online_softmax("out", 4, rounded=1)
+    with pytest.raises(lw.ScheduleError, match="rounded must be 0 or 1, got 2"):
+        sch.online_softmax("out", 4, rounded=2)
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+def test_features_of_rounded_exponentials_are_those_of_each(blocks: bool) -> None:
+    module, target = te.create_module(rounded_attention(24)), preset_target("llvm cores=2 vector_bytes=64")
+    option = " terms=<t>" if blocks else ""
+    template = f'lw-lower-te-to-loop,lw-online-softmax{{block="out"{option} rounded=1}}'
+    values = np.array([1, 4, 5, 24])
+    features = SketchFeatures(module, target, "online", template, None)({"t": values}, len(values))
+    for t, have in zip(values, features, strict=True):
+        want = features_of_schedule(module, target, template.replace("<t>", str(t)))
+        np.testing.assert_allclose(have[:-1], want[:-1], rtol=1e-4, atol=1e-4)

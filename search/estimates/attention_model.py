@@ -1,0 +1,133 @@
+"""Analytic model of attention on matrix units, as array expressions over a population: limits, and an estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...dialects.intrinsics import Intrinsic
+from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
+from ...dialects.target import Target
+from ..sketch.hole import Columns
+from .gpu_model import (
+    BARRIER_CYCLES,
+    FILL_BYTES_PER_CYCLE_SM,
+    FILL_INSTRUCTIONS,
+    GLOBAL_LATENCY,
+    LAUNCH_S,
+    MEMORY_BYTES_PER_S,
+    SHARED_RESERVED,
+)
+from .tensor_model import APART, MOST_WRITTEN, UNIT_SPEEDS, Array
+
+ELEMENT_INSTRUCTIONS = 16
+"""Instructions for a score: scale, mask, maximum, exponential, sum, roundings. Counted in the code, not measured."""
+RESULT_INSTRUCTIONS = 3
+"""Instructions for an element of a result in each block of keys: the running sum is scaled, and the new one added."""
+OTHER_REGISTERS = 72
+"""Registers of a thread for fragments, rows, addresses and counters: 151 are taken of 64 keys and elements, 211 of 32
+queries, 32 keys and 64 elements, 223 of 64 keys and 128 elements (CUDA 13, sm_90)."""
+RELUCTANCE = 1e-3
+"""Part of the time that each block more costs which registers are to let fit: of equals the one that asks for least."""
+ROW_INSTRUCTIONS = 30
+"""Instructions for a row that a thread shares: shuffles, and the factors of sums."""
+
+
+@dataclass(frozen=True)
+class AttentionModel:
+    """Attention of `queries` to `keys`, `batch` times over; `sizes` are the elements of a key, and of a value.
+
+    `names` are those of the numbers of a candidate: warps of a block, matrices of 16 queries of a warp, keys of a
+    block, and blocks of keys that are there or under way; `resident` is that of the blocks that registers are for.
+    """
+
+    target: Target
+    intrinsic: Intrinsic
+    batch: int
+    queries: int
+    keys: int
+    sizes: tuple[int, int]
+    names: tuple[str, str, str, str]
+    resident: str
+
+    def _numbers(self, c: Columns) -> tuple[Array, Array, Array, Array]:
+        warps, tiles, terms, stages = (np.asarray(c[name], np.float64) for name in self.names)
+        return warps, tiles, terms, stages
+
+    def threads(self, c: Columns) -> Array:
+        """Threads of a block."""
+        return self.intrinsic.threads * self._numbers(c)[0]
+
+    def shared_bytes(self, c: Columns) -> Array:
+        """Bytes of queries, and of all blocks of keys and values that are there at a time."""
+        warps, tiles, terms, stages = self._numbers(c)
+        key, value = self.sizes
+        queries = warps * tiles * self.intrinsic.m * key
+        return np.asarray((queries + stages * terms * (key + value)) * self.intrinsic.a.bytes)
+
+    def registers(self, c: Columns) -> Array:
+        """Registers of a thread: running sums, and the larger of scores and of what the second product takes."""
+        x, (_, tiles, terms, _) = self.intrinsic, self._numbers(c)
+        rows = tiles * x.m / x.threads
+        scores, weights, sums = rows * terms, rows * terms * x.a.bytes / x.c.bytes, rows * self.sizes[1]
+        return np.asarray(sums + np.maximum(scores + weights, weights + sums) + OTHER_REGISTERS)
+
+    def _products(self, c: Columns) -> Array:
+        """Instructions of a warp in a block of keys."""
+        x, (_, tiles, terms, _) = self.intrinsic, self._numbers(c)
+        return np.asarray(2 * tiles * terms * sum(self.sizes) / 2 / (x.n * x.k))
+
+    def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """Tiles divide queries and keys, and threads, shared memory, registers and code are within what there is."""
+        on, (warps, tiles, terms, stages) = multiprocessor_of(self.target), self._numbers(c)
+        threads, registers = self.threads(c), self.registers(c)
+        mask = (threads <= self.target.max_threads_per_block) & (registers <= on.registers_per_thread)
+        mask &= np.ceil(registers / 8) * 8 * threads * c[self.resident] <= on.registers
+        mask &= self.shared_bytes(c) <= self.target.max_shared_bytes
+        mask &= self._products(c) * (self.intrinsic.n // 8) <= MOST_WRITTEN
+        mask &= self.queries % (warps * tiles * self.intrinsic.m) == 0
+        return np.asarray(mask & (self.keys % terms == 0) & (stages <= self.keys // terms))
+
+    def _resident(self, c: Columns) -> Array:
+        """Blocks of a multiprocessor at a time."""
+        on, threads = multiprocessor_of(self.target), self.threads(c)
+        registers = np.ceil(self.registers(c) / 8) * 8 * threads
+        most = np.minimum(on.threads // threads, on.shared_bytes // (self.shared_bytes(c) + SHARED_RESERVED))
+        return np.asarray(np.maximum(1, np.minimum(most, on.registers // registers)))
+
+    def _of_block(self, c: Columns, resident: Array) -> Array:
+        """Cycles of a block of keys in all resident blocks of threads."""
+        on, x, (warps, tiles, terms, stages) = multiprocessor_of(self.target), self.intrinsic, self._numbers(c)
+        key, value = self.sizes
+        rows = tiles * x.m / x.threads
+        products = self._products(c) * x.cycles / UNIT_SPEEDS.get(self.target.compute_capability, 1.0)
+        issued = rows * (terms * ELEMENT_INSTRUCTIONS + value * RESULT_INSTRUCTIONS)
+        issued = issued + 2 * tiles * ROW_INSTRUCTIONS + self._products(c) + FILL_INSTRUCTIONS
+        filled = terms * (key + value) * x.a.bytes
+        loaded = (filled + tiles * x.m * key * x.a.bytes) / on.shared_bytes_per_cycle
+        schedulers = resident * warps / on.schedulers
+        parts = [schedulers * products, schedulers * issued, resident * warps * loaded]
+        parts.append(resident * filled / FILL_BYTES_PER_CYCLE_SM)
+        most = np.max(parts, axis=0)
+        busy = most + APART * (np.sum(parts, axis=0) - most) + 2 * BARRIER_CYCLES
+        waiting = np.where(stages > 1, 0.0, GLOBAL_LATENCY + filled / FILL_BYTES_PER_CYCLE_SM)
+        alone = np.maximum(1.0, warps / on.schedulers) * (products + issued) + waiting + 2 * BARRIER_CYCLES
+        ahead = GLOBAL_LATENCY / np.maximum(1.0, stages - 1.0)
+        return np.asarray(np.maximum(busy + waiting / resident, np.maximum(alone, ahead)))
+
+    def seconds(self, c: Columns) -> Array:
+        """A rough time: products, arithmetic of the softmax, shared and global traffic, and latency."""
+        warps, tiles, terms, _ = self._numbers(c)
+        cores, resident = max(1, self.target.cores), self._resident(c)
+        blocks = self.batch * np.ceil(self.queries / (warps * tiles * self.intrinsic.m))
+        whole = blocks // (cores * resident)
+        rest = np.ceil((blocks - whole * cores * resident) / cores)
+        once = self._of_block(c, np.maximum(1.0, rest))
+        steps = self.keys / terms + 1
+        cycles = steps * (whole * self._of_block(c, resident) + np.where(rest > 0, once, 0.0)) + 2.0 * GLOBAL_LATENCY
+        key, value = self.sizes
+        moved = self.batch * (self.queries + self.keys) * (key + value) * self.intrinsic.a.bytes
+        cycles = cycles * (1 + RELUCTANCE * c[self.resident])
+        return np.asarray(np.maximum(cycles / CLOCK_HZ, moved / MEMORY_BYTES_PER_S) + LAUNCH_S)

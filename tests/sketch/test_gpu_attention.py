@@ -1,0 +1,193 @@
+"""Attention as one kernel on matrix units: candidates beside NumPy, their features, and what is left to other rules."""
+
+import numpy as np
+import pytest
+from gpu_programs import compile_cuda, scheduled_kernel
+from ml_dtypes import bfloat16
+from sketch_rows import anywhere
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.backends.cuda.compile import print_cuda
+from loopwright.dialects.interpret.kernel import run_kernel
+from loopwright.dialects.kernel import AllocOp, FragmentPackOp, LaunchOp
+from loopwright.dialects.loop import blocks_in
+from loopwright.search.features.catalogue import names
+from loopwright.search.features.of_records import features_of_schedule
+from loopwright.search.rules.gpu_attention import plan_attention
+from loopwright.search.sketch.draft import Draft
+from loopwright.search.sketch.generate import generate_sketches
+from loopwright.search.sketch.sketch import Sketch
+
+TARGET = lw.resolve_target("cuda model=h200")
+Sizes = tuple[int, int, int, int]
+TYPES = {"float16": np.float16, "bfloat16": bfloat16}
+
+
+def attention(kind: str, sizes: Sizes, dtype: str = "float16") -> list[te.Tensor]:
+    """softmax(q k^T, scaled and masked) v of heads, queries, keys and elements of each.
+
+    Of kind `rounded` scores and weights are of the narrow type in between; `joined` heads are parts of rows.
+    """
+    heads, queries, keys, size = sizes
+    joined = kind == "joined"
+    shapes = [(rows, heads * size) if joined else (heads, rows, size) for rows in (queries, keys, keys)]
+    q, k, v = (te.placeholder(shape, dtype, name) for shape, name in zip(shapes, "qkv", strict=True))
+    inputs = [q, k, v]
+    if joined:
+        d, wide = te.reduce_axis((0, size), "d"), "float32"
+        scores = te.compute(
+            (heads, queries, keys),
+            lambda b, i, j: te.sum(q[i, b * size + d].astype(wide) * k[j, b * size + d].astype(wide), d),
+            name="scores",
+        )
+    else:
+        scores = topi.nn.batch_matmul(q, k, transpose_b=True, out_dtype="float32")
+    if kind == "rounded":
+        scores = topi.multiply(topi.cast(scores, dtype), 0.25)
+    elif kind == "causal":
+        late = keys - queries
+        scaled = topi.multiply(scores, 0.25)
+        scores = te.compute(
+            scores.shape, lambda b, i, j: te.if_then_else(j <= i + late, scaled[b, i, j], float("-inf")), name="causal"
+        )
+    elif kind == "masked":
+        mask = te.placeholder((queries, keys), "bool", "mask")
+        inputs.append(mask)
+        scores = topi.where(mask, topi.multiply(scores, 0.25), -30000.0)
+    weights = topi.nn.softmax(scores) if kind == "rounded" else _rounded(scores, dtype)
+    if joined:
+        x = te.reduce_axis((0, keys), "x")
+        sums = te.compute(
+            (heads, queries, size),
+            lambda b, i, c: te.sum(weights[b, i, x].astype("float32") * v[x, b * size + c].astype("float32"), x),
+            name="sums",
+        )
+        out = te.compute((queries, heads * size), lambda i, e: sums[e // size, i, e % size].astype(dtype), name="out")
+        return [*inputs, out]
+    return [*inputs, topi.cast(topi.nn.batch_matmul(weights, v, out_dtype="float32"), dtype)]
+
+
+def _rounded(scores: te.Tensor, dtype: str) -> te.Tensor:
+    """Softmax in single precision, its quotients rounded once."""
+    heads, queries, keys = scores.shape
+    k = te.reduce_axis((0, keys), "k")
+    largest = te.compute((heads, queries), lambda b, i: te.max(scores[b, i, k], axis=k), name="largest")
+    powers = te.compute(scores.shape, lambda b, i, j: te.exp(scores[b, i, j] - largest[b, i]), name="powers")
+    n = te.reduce_axis((0, keys), "n")
+    total = te.compute((heads, queries), lambda b, i: te.sum(powers[b, i, n], axis=n), name="total")
+    return te.compute(scores.shape, lambda b, i, j: (powers[b, i, j] / total[b, i]).astype(dtype), name="weights")
+
+
+def expected(kind: str, sizes: Sizes, inputs: list[np.ndarray]) -> np.ndarray:
+    """The same in NumPy, in double precision."""
+    heads, queries, keys, size = sizes
+    q, k, v = (a.astype(np.float64) for a in inputs[:3])
+    if kind == "joined":
+        q, k, v = (a.reshape(len(a), heads, size).transpose(1, 0, 2) for a in (q, k, v))
+    scores = np.einsum("bid,bjd->bij", q, k) * (1.0 if kind in ("plain", "joined") else 0.25)
+    if kind == "causal":
+        scores[:, ~np.tri(queries, keys, keys - queries, dtype=bool)] = -np.inf
+    elif kind == "masked":
+        scores = np.where(inputs[3], scores, -30000.0)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    out: np.ndarray = np.einsum("bij,bjc->bic", weights / weights.sum(-1, keepdims=True), v)
+    return out.transpose(1, 0, 2).reshape(queries, heads * size) if kind == "joined" else out
+
+
+def drawn(tensors: list[te.Tensor], seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    found: list[np.ndarray] = []
+    for tensor in tensors[:-1]:
+        values: np.ndarray = rng.standard_normal(tensor.shape)
+        found.append(values < 0.5 if tensor.dtype == "bool" else values.astype(TYPES[tensor.dtype]))
+    return found
+
+
+def sketches(tensors: list[te.Tensor], target: lw.Target = TARGET) -> list[Sketch]:
+    return generate_sketches(te.create_module(tensors, target), target)
+
+
+KINDS = ("plain", "rounded", "causal", "masked", "joined")
+SIZES: tuple[Sizes, ...] = ((2, 32, 64, 32), (3, 16, 48, 16), (2, 48, 96, 48), (2, 32, 32, 64))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.few(8)
+def test_candidates_are_right(kind: str, sizes: Sizes, dtype: str) -> None:
+    """Interpreted, with the threads of a block side by side: no races, and all in one launch."""
+    tensors = attention(kind, sizes, dtype)
+    inputs = drawn(tensors, len(kind))
+    wanted = expected(kind, sizes, inputs)
+    (sketch,) = sketches(tensors)
+    assert sketch.name.startswith("attention_mma")
+    text = str(te.create_module(tensors, TARGET))
+    digits = 2**-11 if dtype == "float16" else 2**-8
+    for row in (sketch.default, *anywhere(sketch, np.random.default_rng(len(kind)), 2)):
+        kernel = scheduled_kernel(text, sketch.schedule(row))
+        assert sum(isinstance(op, LaunchOp) for op in kernel.walk()) == 1
+        (got,) = run_kernel(kernel, inputs)
+        np.testing.assert_allclose(got.astype(np.float64), wanted, atol=8 * digits * np.abs(wanted).max())
+
+
+def test_a_thread_keeps_one_maximum_of_a_row_and_its_own_weights() -> None:
+    """16 queries of a warp and 64 keys: 32 weights, which are factors of the second product where they are."""
+    tensors = attention("plain", (2, 64, 128, 64))
+    (sketch,) = sketches(tensors)
+    choice = {"warps": 4, "tiles": 1, "terms": 64, "stages": 2, "resident": 1}
+    row = np.array([h.choices.index(choice[h.name.rpartition("_")[2]]) for h in sketch.holes])
+    kernel = scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(row))
+    kept = {op.label.data: op.buffer.type.get_shape() for op in kernel.walk() if isinstance(op, AllocOp)}
+    assert kept["weights"] == (32,) and kept["T_batch_matmul1_max"] == kept["T_batch_matmul1_sum"] == (2,)
+    assert kept["largest"] == (2,) and kept["T_batch_matmul1_run"] == (32,)
+    assert sum(isinstance(op, FragmentPackOp) for op in kernel.walk()) == 4
+    source = print_cuda(kernel).source
+    assert "expf(" not in source
+    assert source.count("exp_near(") <= 1 + 32 + 4, "that of a row's factor is not repeated for each of its 16 sums"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.few(2)
+def test_features_of_candidates_are_those_of_their_schedules(kind: str) -> None:
+    """But for registers, whose digits of other threads sizes that are open leave in."""
+    module = te.create_module(attention(kind, (2, 64, 96, 32)), TARGET)
+    (sketch,) = generate_sketches(module, TARGET)
+    rows = anywhere(sketch, np.random.default_rng(1), 3)
+    compared = [n for n, name in enumerate(names()) if name not in ("main.registers", "main.spilled")]
+    for row, have in zip(rows, sketch.features(rows), strict=True):
+        want = features_of_schedule(module, TARGET, sketch.schedule(row))
+        np.testing.assert_allclose(have[compared], want[compared], rtol=1e-4, atol=1e-4)
+
+
+LARGE: tuple[tuple[str, Sizes], ...] = (
+    ("masked", (12, 128, 128, 64)),
+    ("rounded", (12, 512, 512, 64)),
+    ("causal", (192, 1024, 1024, 128)),
+    ("rounded", (32, 4096, 4096, 128)),
+)
+
+
+@pytest.mark.parametrize(("kind", "sizes"), LARGE, ids=str)
+@pytest.mark.few(2)
+def test_untuned_choices_fit_the_device(kind: str, sizes: Sizes) -> None:
+    """Within the registers of a thread and the shared memory of a block, without a spill."""
+    tensors = attention(kind, sizes)
+    (sketch,) = sketches(tensors)
+    compile_cuda(scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(sketch.default)), (80, 90))
+
+
+def left_alone(tensors: list[te.Tensor], target: lw.Target = TARGET) -> bool:
+    draft = Draft.of(te.create_module(tensors, target))
+    blocks = [block.block_name for block in blocks_in(draft.module)]
+    return not any(plan_attention(draft, draft.block(name), target) for name in blocks)
+
+
+def test_others_are_left_to_the_rules_of_their_parts() -> None:
+    assert not left_alone(attention("plain", (2, 32, 64, 32)))
+    assert left_alone(attention("plain", (2, 1, 64, 32))), "one query is no matrix"
+    assert left_alone(attention("plain", (2, 197, 197, 64))), "tiles do not divide it"
+    assert left_alone(attention("plain", (2, 32, 64, 40))), "steps of k do not divide it"
+    assert left_alone(attention("plain", (2, 32, 64, 32)), lw.resolve_target("cuda model=v100"))
+    assert [s.name for s in sketches(attention("plain", (2, 197, 197, 64)))]
