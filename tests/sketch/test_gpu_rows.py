@@ -256,3 +256,37 @@ def test_windows_of_an_average_pool_are_summed_by_a_thread_each() -> None:
     assert [sketch.name for sketch in task.sketches] == ["plain"]
     assert "lw-rfactor" not in task.default_schedule
     check_interpreted(task.module, task.reference, schedules(task, count=1))
+
+
+def pooled(shape: tuple[int, ...], window: int | None = None, layout: str = "NCHW") -> list[te.Tensor]:
+    """An average pool: global, or of windows side by side."""
+    if window is None:
+        return unary(partial(topi.nn.global_avg_pool, layout=layout), *shape)
+    return unary(lambda x: topi.nn.avg_pool(x, window, window, 0), *shape)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "terms_of_thread"),
+    [
+        (pooled((1, 240, 28, 28)), 8),
+        (pooled((1, 2048, 7, 7)), 2),
+        (pooled((8, 64, 112, 112)), 64),
+        (pooled((1, 320, 7, 7, 7), layout="NCDHW"), 6),
+        (pooled((1, 24, 56, 56), 28), 56),  # windows, but too few of them for a thread each
+        (unary(lambda x: topi.nn.adaptive_avg_pool(x, 1), 1, 240, 28, 28), 8),
+        (unary(topi.nn.global_max_pool, 1, 240, 28, 28), 28),
+    ],
+)
+def test_results_of_many_terms_are_shared_by_threads(tensors: list[te.Tensor], terms_of_thread: int) -> None:
+    """A pool that leaves one window a channel was a thread for each channel: 28 times as slow on 240x28x28."""
+    task = task_of(tensors, H200)
+    results, terms = np.prod(tensors[-1].shape), np.prod(tensors[0].shape) / np.prod(tensors[-1].shape)
+    for schedule in (sketch.schedule(sketch.default) for sketch in task.sketches):
+        threads = max(np.prod(grid) * np.prod(block) for grid, block in launches(task, schedule))
+        assert results * terms <= threads * terms_of_thread
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 9, 11), (3, 4, 13, 7), (1, 2, 1, 70), (2, 3, 3, 3)])
+def test_pools_of_one_window_are_right(shape: tuple[int, ...]) -> None:
+    task = task_of(pooled(shape), H200)
+    check_interpreted(task.module, task.reference, schedules(task, count=1))
