@@ -183,7 +183,7 @@ def neighbours_along(block: BlockOp) -> str | None:
 
 
 def moving_indices(block: BlockOp, load: LoadOp) -> list[IndexExpr]:
-    """Where a block loads, without its iterators of extent 1: of a single window, `h * 28 + ry` is `ry`."""
+    """Return the indices of a load without iterators of extent 1: of a single window, `h * 28 + ry` is `ry`."""
     still = {a.name: constant(0) for a in block.axes if a.extent == 1}
     return [e.substitute(still) for e in load.indices.data]
 
