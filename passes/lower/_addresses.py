@@ -272,10 +272,17 @@ class Addresses(LoopValues):
         return self._once(depth, ("mask", wide), lambda: CompareOp("sge", wide, zeros))
 
     def conjunction(self, parts: list[SSAValue], wide: bool) -> SSAValue | None:
-        """Conjunction of the conditions, as a mask where `wide`; None where there are none."""
-        lanes = self.lanes if wide else 1
-        if wide:
-            parts = [p if isinstance(p.type, VectorType) else self.splat(p) for p in parts]
+        """Conjunction of the conditions, as a mask where `wide`; None where there are none.
+
+        What is the same for all lanes is joined first, so that a mask of such alone is one value in every lane.
+        """
+        same = self._all_of([p for p in parts if not isinstance(p.type, VectorType)], 1)
+        if not wide:
+            return same
+        apart: list[SSAValue] = [p for p in parts if isinstance(p.type, VectorType)]
+        return self._all_of(apart if same is None else [self.splat(same), *apart], self.lanes)
+
+    def _all_of(self, parts: list[SSAValue], lanes: int) -> SSAValue | None:
         total: SSAValue | None = None
         for part in parts:
             if total is None:

@@ -19,6 +19,7 @@ from ...dialects.index import IndexExpr
 from ...dialects.loop import SERIAL, THREAD_KINDS, AtOp, BlockOp, ForOp, blocks_in, statements
 from ...dialects.loop_steps import WrittenAttr
 from ...dialects.target import target_of
+from ...dialects.te import IndexOp, PredicateOp
 from ..analysis.code_size import buffer_element_bytes
 from ..analysis.matrix_product import TENSORIZE
 from ..analysis.nest import functions_on_loops
@@ -226,9 +227,11 @@ class _GpuSettling(_Settling):
         return self.plans[block]
 
     def _plan_steps_evenly(self, plan: BlockPlan, name: str, lanes: int) -> bool:
-        if name in plan.reduce_loops or any(name in e.axes() for es in plan.indices.values() for e in es):
+        numbers = [e for op, es in plan.indices.items() if isinstance(op, IndexOp) for e in es]
+        if name in plan.reduce_loops or any(name in e.axes() for e in numbers):
             return False
-        for condition in (*plan.conditions, *plan.tests):
+        asked = [c for op, cs in plan.indices.items() if isinstance(op, PredicateOp) for c in cs]
+        for condition in (*plan.conditions, *plan.tests, *asked):
             same = same_for_lanes(self.at.fixed(condition), name, lanes)
             if name in same.axes() and not self._holds(condition):
                 return False

@@ -296,17 +296,22 @@ def _turned_layout(anchor: Anchor, variant: GpuVariant, operand: Operand, row_ax
     That is the data of a product, and its weight where terms are last in it: read as it lies in global memory, 8 terms
     of a column behind 8 of the next, 16 threads along the columns meet in two banks. On an H200 twelve untuned products
     of 197 rows take 1.54x as long so, in geometric mean. Narrow elements stay, since threads copy four bytes or more at
-    once while they go on.
+    once while they go on. So do windows that slide along the lanes: turned, each window would have its elements apart.
     """
     lanes = [a.name for a in variant.fused]
     rows = [n for n in (*row_axes, *lanes) if n in operand.axes]
     if len(rows) != 1 or operand.steps_along(rows[0]):
         return ()
-    if rows[0] in lanes and (len(lanes) > 1 or _element_bytes(operand) < _LEAST_COPIED_BYTES):
+    if rows[0] in lanes and (len(lanes) > 1 or not _has_lanes_apart(operand, rows[0])):
         return ()
     padded = any(operand.name == pad for pad in anchor.pads)
     once = sum(o.name == operand.name for o in anchor.operands) == 1
     return () if padded or not once else (*(n for n in operand.axes if n != rows[0]), rows[0])
+
+
+def _has_lanes_apart(operand: Operand, lanes: str) -> bool:
+    """True for elements of four bytes or more whose neighbours along the lanes are rows apart, none in one row."""
+    return _element_bytes(operand) >= _LEAST_COPIED_BYTES and lanes not in operand.indices[-1].axes()
 
 
 def _element_bytes(operand: Operand) -> int:

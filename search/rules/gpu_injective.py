@@ -14,6 +14,7 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
 from ..structure.chains import unscheduled
+from ..structure.strides import moves_in_rows
 from ._gpu_factors import block_threads
 from ._gpu_turned import plan_gpu_turned, write_gpu_turned
 
@@ -65,7 +66,7 @@ def plan_elements(block: BlockOp, target: Target) -> ElementPlan:
     last, extent = list(sizes.items())[-1]
     widths = tuple(n for n in VECTORS if extent % n == 0)
     enough = prod(sizes.values()) >= widths[-1] * USUAL_THREADS * max(1, target.cores)
-    width = widths[-1] if enough and _moves_in_rows(block, last) else 1
+    width = widths[-1] if enough and moves_in_rows(block, last) else 1
     threads = Hole.near(f"{name}_threads", block_threads(target, THREADS), USUAL_THREADS, "threads")
     return ElementPlan(name, tuple(sizes), threads, Hole.near(f"{name}_vector", widths, width, "vector"))
 
@@ -79,12 +80,3 @@ def _write(draft: Draft, plan: ElementPlan) -> None:
     draft.do(Bind, block=name, loop=thread, thread="threadIdx.x")
     draft.do(Vectorize, block=name, loop=vector)
     draft.settled.add(name)
-
-
-def _moves_in_rows(block: BlockOp, last: str) -> bool:
-    """True where all that the block reads and writes is contiguous along its last axis, or does not move with it."""
-    accesses = [*block.write_indices, *(load.indices.data for load in block.loads)]
-    return all(
-        all(last not in e.axes() for e in outer) and inner.is_linear_in(last) and inner.coefficient(last) in (0, 1)
-        for *outer, inner in filter(None, accesses)
-    )

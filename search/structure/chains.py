@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from ...dialects.index import IndexExpr, constant
 from ...dialects.loop import BlockOp, LoadOp, blocks_in
 from ...passes.analysis.access import consumers, is_argument
 from ..sketch.draft import Draft
@@ -67,11 +68,17 @@ def _follows(block: BlockOp, readers: Sequence[BlockOp], rows: int) -> bool:
     if any(d is None for d in write) or len(write) < rows:
         return False
     for reader in readers:
-        own = [e.as_axis() for e in reader.write_indices[0]][:rows]
+        own = _places(reader, reader.write_indices[0], rows)
         for load in reader.loads:
-            if load.buffer is block.outputs[0] and [e.as_axis() for e in load.indices.data][:rows] != own:
+            if load.buffer is block.outputs[0] and _places(reader, load.indices.data, rows) != own:
                 return False
     return True
+
+
+def _places(block: BlockOp, indices: Sequence[IndexExpr], rows: int) -> list[IndexExpr]:
+    """The first indices of an access, where iterators of extent 1 stay at 0."""
+    still = {a.name: constant(0) for a in block.axes if a.extent == 1}
+    return [e.substitute(still) for e in indices[:rows]]
 
 
 def along_reduce(block: BlockOp) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from ...dialects.index import IndexExpr, constant
 from ...dialects.loop import BlockOp, LoadOp, buffer_shape
 from ...passes.analysis.nest import find_block
 from ...passes.schedule.rfactor import may_trap
@@ -135,7 +136,7 @@ def _is_plain_reduction(block: BlockOp) -> bool:
 
     Nor one that divides by what it reads: `rfactor` refuses that where parts are without an element.
     """
-    loads = [e for load in block.loads for e in load.indices.data]
+    loads = [e for load in block.loads for e in moving_indices(block, load)]
     masked = block.conditions or any(load.conditions for load in block.loads)
     starts = block.has_init and reduced(block) > 1
     return (
@@ -177,13 +178,19 @@ def neighbours_along(block: BlockOp) -> str | None:
     if not moving:
         return None
     largest = max(moving, key=lambda load: prod(buffer_shape(load.buffer)))
-    dims = _dimensions(largest)
+    dims = _dimensions(block, largest)
     return dims[-1][0] if dims else None
 
 
-def _dimensions(load: LoadOp) -> list[tuple[str | None, int]]:
+def moving_indices(block: BlockOp, load: LoadOp) -> list[IndexExpr]:
+    """Return the indices of a load without iterators of extent 1: of a single window, `h * 28 + ry` is `ry`."""
+    still = {a.name: constant(0) for a in block.axes if a.extent == 1}
+    return [e.substitute(still) for e in load.indices.data]
+
+
+def _dimensions(block: BlockOp, load: LoadOp) -> list[tuple[str | None, int]]:
     """The iterator and the extent of each dimension of what is loaded, but for those of extent 1."""
-    pairs = zip(load.indices.data, buffer_shape(load.buffer), strict=True)
+    pairs = zip(moving_indices(block, load), buffer_shape(load.buffer), strict=True)
     return [(e.as_axis(), size) for e, size in pairs if size > 1]
 
 
@@ -192,7 +199,7 @@ def contiguous_suffix(block: BlockOp) -> list[str]:
     axes = [a for a in block.axes if a.reduce and a.extent > 1]
     found = [axes[-1].name]
     for outer, inner in zip(reversed(axes[:-1]), reversed(axes), strict=False):
-        if not all(_follow(_dimensions(load), outer.name, inner.name, inner.extent) for load in block.loads):
+        if not all(_follow(_dimensions(block, load), outer.name, inner.name, inner.extent) for load in block.loads):
             break
         found.insert(0, outer.name)
     return found

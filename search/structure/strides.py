@@ -99,3 +99,12 @@ def output_bytes(block: BlockOp) -> int:
 def lanes_of_block(block: BlockOp, target: Target) -> int:
     """Elements of the block's output that fill a vector register."""
     return max(1, target.vector_bytes // output_bytes(block))
+
+
+def moves_in_rows(block: BlockOp, last: str) -> bool:
+    """True where all that the block reads and writes is contiguous along `last`, an axis, or does not move with it."""
+    accesses = [*block.write_indices, *(load.indices.data for load in block.loads)]
+    return all(
+        all(last not in e.axes() for e in outer) and inner.is_linear_in(last) and inner.coefficient(last) in (0, 1)
+        for *outer, inner in filter(None, accesses)
+    )

@@ -173,6 +173,36 @@ def test_masked_lanes_touch_no_memory(kind: str, access: str) -> None:
     check(copy_text(kind, 16, "[%zero]", f"{access.replace(' 0', ' 1')} mask %m", before), a)
 
 
+@pytest.mark.parametrize("stride", [0, 1, -1, 2])
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("kind", ["f32", "f64", "i8", "i1"])
+def test_conditions_that_are_the_same_for_all_lanes(kind: str, apart: bool, stride: int) -> None:
+    """Where it is off, the load and the store are millions of elements away; `apart`: lanes are masked, too."""
+    array, shape, mask = f"memref<{N}x{kind}>", f"vector<8x{kind}>", "vector<8xi1>"
+    joined = f"%m = arith.andi %all, %some : {mask}" if apart else f"%m = arith.andi %all, %all : {mask}"
+    text = f"""
+    func.func @same(%in : {array}, %at : memref<1xi64>, %out : {array} {{lw.output}}) {{
+      %zero = arith.constant 0 : index
+      %seven = arith.constant 7 : index
+      %last = arith.constant 4 : index
+      %wide = lw_kernel.load %at[%zero] : memref<1xi64> -> i64
+      %start = arith.index_cast %wide : i64 to index
+      %on = arith.cmpi slt, %start, %seven : index
+      %all = vector.broadcast %on : i1 to {mask}
+      %some = lw_kernel.mask %last step -1 : {mask}
+      {joined}
+      %x = lw_kernel.load %in[%start + 30] stride {stride} mask %{"m" if apart else "all"} : {array} -> {shape}
+      lw_kernel.store %x, %out[%zero] : {shape}, {array}
+      lw_kernel.store %x, %out[%start + 64] stride {stride or 1} mask %{"m" if apart else "all"} : {shape}, {array}
+      func.return
+    }}"""
+    a, module = values(kind, N), parse(text)
+    kernel = build(module, Target(vector_bytes=32))
+    for start in (0, 5, 1 << 24):
+        compare(kernel, module, a, np.array([start]))
+    assert apart or stride not in (0, 1) or "masked." not in kernel.source
+
+
 @pytest.mark.parametrize("lanes", [5, 8, 16])
 @pytest.mark.parametrize("kind", ["f16", "f32", "f64", "i1", "i8", "i32"])
 def test_gather_and_scatter(kind: str, lanes: int) -> None:

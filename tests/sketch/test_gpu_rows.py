@@ -11,6 +11,7 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.c_family.artifact import Artifact
 from loopwright.backends.cuda import device as cuda_device
+from loopwright.backends.cuda.nvrtc import compile_ptx
 from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.dialects.kernel import LaunchOp
 from loopwright.search.features.of_records import features_of_schedule
@@ -46,10 +47,11 @@ def launches(task: lw.SearchTask, schedule: str) -> list[tuple[tuple[int, ...], 
 
 @pytest.mark.parametrize(
     ("target", "longest"),
-    [("cuda model=h200", 57800), ("cuda model=gtx1080ti", 12000), ("opencl model=mali-t860", 8192)],
+    [("cuda model=h200", 57800), ("cuda model=gtx1080ti", 32768), ("opencl model=mali-t860", 8192)],
 )
 @pytest.mark.parametrize("longer", [0, 2000, 60000])
 def test_rows_of_any_length_are_within_shared_memory(target: str, longest: int, longer: int) -> None:
+    """Or in registers, 32 elements of each thread, where shared memory is less than that."""
     task = task_of(softmax(3, longest + longer), target)
     for schedule in schedules(task):
         assert len(launches(task, schedule)) == 1
@@ -256,3 +258,108 @@ def test_windows_of_an_average_pool_are_summed_by_a_thread_each() -> None:
     assert [sketch.name for sketch in task.sketches] == ["plain"]
     assert "lw-rfactor" not in task.default_schedule
     check_interpreted(task.module, task.reference, schedules(task, count=1))
+
+
+def pooled(shape: tuple[int, ...], window: int | None = None, layout: str = "NCHW") -> list[te.Tensor]:
+    """An average pool: global, or of windows side by side."""
+    if window is None:
+        return unary(partial(topi.nn.global_avg_pool, layout=layout), *shape)
+    return unary(lambda x: topi.nn.avg_pool(x, window, window, 0), *shape)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "terms_of_thread"),
+    [
+        (pooled((1, 240, 28, 28)), 8),
+        (pooled((1, 2048, 7, 7)), 2),
+        (pooled((8, 64, 112, 112)), 64),
+        (pooled((1, 320, 7, 7, 7), layout="NCDHW"), 6),
+        (pooled((1, 24, 56, 56), 28), 56),  # windows, but too few of them for a thread each
+        (unary(lambda x: topi.nn.adaptive_avg_pool(x, 1), 1, 240, 28, 28), 8),
+        (unary(topi.nn.global_max_pool, 1, 240, 28, 28), 28),
+    ],
+)
+def test_results_of_many_terms_are_shared_by_threads(tensors: list[te.Tensor], terms_of_thread: int) -> None:
+    """A pool that leaves one window a channel was a thread for each channel: 28 times as slow on 240x28x28."""
+    task = task_of(tensors, H200)
+    results, terms = np.prod(tensors[-1].shape), np.prod(tensors[0].shape) / np.prod(tensors[-1].shape)
+    for schedule in (sketch.schedule(sketch.default) for sketch in task.sketches):
+        threads = max(np.prod(grid) * np.prod(block) for grid, block in launches(task, schedule))
+        assert results * terms <= threads * terms_of_thread
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 9, 11), (3, 4, 13, 7), (1, 2, 1, 70), (2, 3, 3, 3)])
+def test_pools_of_one_window_are_right(shape: tuple[int, ...]) -> None:
+    task = task_of(pooled(shape), H200)
+    check_interpreted(task.module, task.reference, schedules(task, count=1))
+
+
+# -- rows in registers and in vectors -------------------------------------------------------------------------------
+
+
+def masked(dtype: str, *shape: int) -> list[te.Tensor]:
+    """Softmax of scores where a mask is true, as attention has it."""
+    data, mask = te.placeholder(shape, name="data", dtype=dtype), te.placeholder(shape, name="mask", dtype="bool")
+    return [data, mask, topi.nn.softmax(topi.where(mask, data, -1e4))]
+
+
+def with_threads(task: lw.SearchTask, threads: int) -> str:
+    """The schedule of the one sketch with so many threads for a row."""
+    (sketch,) = task.sketches
+    (hole,) = sketch.holes
+    return sketch.schedule(np.array([hole.choices.index(threads)]))
+
+
+@pytest.mark.parametrize(
+    ("tensors", "vector", "threads"),
+    [
+        (softmax(6, 128), 4, 32),
+        (softmax(5, 264), 4, 32),  # two whole rounds of the warp, and two threads
+        (softmax(5, 197), 1, 32),
+        (masked("float32", 3, 256), 4, 64),
+        (masked("float16", 3, 256), 8, 32),
+        (normalised((1,), 5, 96), 1, 32),
+        (unary(topi.nn.log_softmax, 3, 1030), 2, 64),
+    ],
+)
+@pytest.mark.few(4)
+def test_rows_in_vectors_are_right_when_interpreted(tensors: list[te.Tensor], vector: int, threads: int) -> None:
+    task = task_of(tensors, H200)
+    schedule = with_threads(task, threads)
+    check_interpreted(task.module, task.reference, [schedule])
+    ((grid, block),) = launches(task, schedule)
+    assert (int(np.prod(grid)), block[0]) == (tensors[0].shape[0], threads)
+    artifact = Artifact.from_bytes(cuda_device.build(str(task.module), schedule), "cuda")
+    (resources,) = artifact.resources
+    assert resources.stack_bytes == 0, "no row is in memory of a thread, which is global memory"
+    width = {1: "float", 2: "float2", 4: "float4", 8: "half_x8"}[vector]
+    assert vector == 1 or f"const {width}*>(&data[" in artifact.kernel.source
+
+
+@pytest.mark.parametrize("width", [1000, 8192, 32000])
+def test_rows_are_read_from_memory_once(width: int) -> None:
+    """Log-softmax read each row three times, and kept exponentials in shared memory that are read once."""
+    task = task_of(unary(topi.nn.log_softmax, 512, width), H200)
+    artifact = Artifact.from_bytes(cuda_device.build(str(task.module), task.default_schedule), "cuda")
+    (launch,) = artifact.kernel.launches
+    terms = -(-width // launch.block[0])
+    ptx = compile_ptx(artifact.kernel.source, 90)
+    read = sum(
+        line.count("ld.global") * {"v2": 2, "v4": 4}.get(line.partition("nc.")[2][:2], 1) for line in ptx.split("\n")
+    )
+    assert terms <= read <= terms + 8  # the last vector, which not all threads have, may be read for each stage
+
+
+def test_epilogues_of_rows_in_a_batch_of_one_are_in_the_kernel() -> None:
+    """An epilogue read `[0, i, j]` where it wrote `[b, i, j]`: each reduction became a kernel of its own."""
+    data, mask = te.placeholder((1, 2, 9, 40), name="data"), te.placeholder((1, 2, 9, 40), name="mask", dtype="bool")
+    made = topi.nn.softmax(data)
+    task = task_of([data, mask, topi.where(mask, made, 0)], H200)
+    assert len(launches(task, task.default_schedule)) == 1
+    check_interpreted(task.module, task.reference, schedules(task, count=1))
+
+
+def test_rows_longer_than_registers_end_without_branches() -> None:
+    task = task_of(softmax(1, 50257), H200)
+    artifact = Artifact.from_bytes(cuda_device.build(str(task.module), task.default_schedule), "cuda")
+    assert "if (" not in artifact.kernel.source.replace("if ((thread_x & 31) == 0)", "")

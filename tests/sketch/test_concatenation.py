@@ -1,0 +1,74 @@
+"""Concatenations: whole vectors of each part, under a condition that lanes do not tell apart."""
+
+import numpy as np
+import pytest
+from gpu_programs import check_interpreted
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.backends.c_family.artifact import Artifact
+from loopwright.backends.cuda import device as cuda_device
+
+H200 = "cuda model=h200"
+
+
+def joined(extents: tuple[int, ...], axis: int, *shape: int, dtype: str = "float32") -> list[te.Tensor]:
+    """Tensors of these extents along an axis, one behind the other."""
+    shapes = [(*shape[:axis], n, *shape[axis + 1 :]) for n in extents]
+    parts = [te.placeholder(s, name=f"part{k}", dtype=dtype) for k, s in enumerate(shapes)]
+    return [*parts, topi.concatenate(parts, axis)]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "vector"),
+    [
+        (joined((512, 512), 1, 1, 0, 64, 64), "float4"),
+        (joined((116, 116), 1, 1, 0, 28, 28), "float4"),
+        (joined((64, 32, 96), 1, 2, 0, 20, 20), "float4"),
+        (joined((256, 256), 1, 1, 0, 64, 64, dtype="float16"), "half_x4"),
+    ],
+)
+def test_gpus_copy_whole_vectors_of_each_part(tensors: list[te.Tensor], vector: str) -> None:
+    """Each element was chosen by itself: 512x64x64 twice took 14.7 us on an H200, where PyTorch takes 6.2."""
+    task = lw.SearchTask(tensors, target=H200)
+    (sketch,) = task.sketches
+    artifact = Artifact.from_bytes(cuda_device.build(str(task.module), sketch.schedule(sketch.default)), "cuda")
+    assert len(artifact.kernel.launches) == 1
+    for k in range(len(tensors) - 1):
+        assert artifact.kernel.source.count(f"reinterpret_cast<const {vector}*>(&part{k}[") == 1
+    assert artifact.kernel.source.count(f"reinterpret_cast<{vector}*>(&T_concat[") == 1
+
+
+CASES = {
+    "channels": lambda: joined((6, 10, 3), 1, 2, 0, 4, 8),
+    "seam_in_a_vector": lambda: joined((5, 3), 1, 6, 0),
+    "rows": lambda: joined((3, 7), 0, 0, 36),
+    "odd": lambda: joined((3, 2), 1, 1, 0, 7, 7),
+    "halves": lambda: joined((6, 10), 1, 1, 0, 8, 8, dtype="float16"),
+    "with_an_operator": lambda: [
+        *(parts := joined((4, 8), 1, 1, 0, 6, 6))[:-1],
+        topi.nn.relu(topi.add(parts[-1], 1.0)),
+    ],
+}
+
+
+@pytest.mark.parametrize("target", [H200, "opencl model=mali-t860"])
+@pytest.mark.parametrize("name", CASES)
+def test_concatenations_are_right_when_interpreted(name: str, target: str) -> None:
+    task = lw.SearchTask(CASES[name](), target=target)
+    rng = np.random.default_rng(0)
+    check_interpreted(task.module, task.reference, [s.schedule(r) for s in task.sketches for r in s.sample(rng, 4)])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_concatenations_are_right_on_a_cpu(name: str) -> None:
+    task = lw.SearchTask(CASES[name](), target="llvm cores=1")
+    rng = np.random.default_rng(0)
+    for schedule in {task.default_schedule, *(s.schedule(r) for s in task.sketches for r in s.sample(rng, 4))}:
+        task.build(schedule, check=True)
+
+
+def test_a_cpu_masks_no_lane_of_rows_of_whole_vectors() -> None:
+    """Masked loads of no lane, where nothing is mapped, took 27 times as long as NumPy."""
+    source = lw.SearchTask(joined((64, 64), 1, 1, 0, 16, 16), target="llvm model=haswell cores=1").build().source
+    assert "masked." not in source
