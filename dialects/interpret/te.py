@@ -128,7 +128,7 @@ class _Evaluation:
     def _whole(self, value: Array, element: Attribute) -> Array:
         """Return what was computed for the whole domain as an output: itself where it is one, a copy otherwise."""
         if value.shape == self.shape and value.dtype == dtype_name(element) and value.base is None:
-            return np.ascontiguousarray(value)
+            return np.asarray(value, order="C")
         output = np.empty(self.shape, dtype=dtype_name(element))
         np.copyto(output, value, casting="unsafe")
         return output

@@ -109,6 +109,14 @@ def test_one_product_and_moves_round_as_in_double_precision(points: int, monkeyp
     assert all(each.flags.c_contiguous and not np.shares_memory(each, data) for each in found)
 
 
+def test_results_without_axes_have_none() -> None:
+    x, y = te.placeholder((), name="x"), te.placeholder((), name="y")
+    product = te.compute((), lambda: x[()] * y[()], name="product")
+    total = te.compute((), lambda: product[()] + y[()], name="total")
+    found = run_te(te.create_module([x, y, product, total]), [np.float32(3), np.float32(4)])
+    assert [(each.shape, each.dtype, each.item()) for each in found] == [((), "float32", 12), ((), "float32", 16)]
+
+
 def test_conversions_in_the_body_round_in_wide_mode_too() -> None:
     x = te.placeholder((64,), name="x")
     out = te.compute((64,), lambda i: x[i].astype("float16").astype("float32"))
