@@ -25,7 +25,7 @@ from ..te.dag import format_dag
 from ..te.flops import count_flops
 
 _BARE = "builtin.module {\n"
-"""How the text of a module without attributes begins."""
+"""First line of the text of a module without attributes."""
 HASH_DIGITS = 16
 """Hexadecimal digits of the hash in a workload key (64 bits)."""
 

@@ -113,7 +113,7 @@ def test_results_without_axes_have_none() -> None:
     x, y = te.placeholder((), name="x"), te.placeholder((), name="y")
     product = te.compute((), lambda: x[()] * y[()], name="product")
     total = te.compute((), lambda: product[()] + y[()], name="total")
-    found = run_te(te.create_module([x, y, product, total]), [np.float32(3), np.float32(4)])
+    found = run_te(te.create_module([x, y, product, total]), [np.array(3, np.float32), np.array(4, np.float32)])
     assert [(each.shape, each.dtype, each.item()) for each in found] == [((), "float32", 12), ((), "float32", 16)]
 
 
