@@ -76,6 +76,7 @@ def _cpu_s() -> float:
 def in_process(backend: str, cache: str) -> dict[str, float]:
     """Measure in a process of its own, with a cache folder."""
     env = {**os.environ, "XDG_CACHE_HOME": cache}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile all that it imports
     run = subprocess.run(
         [sys.executable, __file__, "--in", backend], check=True, capture_output=True, text=True, env=env
     )

@@ -49,13 +49,19 @@ def measure_option_of(options: argparse.Namespace) -> MeasureOption:
 
 
 def _runner(options: argparse.Namespace, **terms: Any) -> Runner:
-    """The runner: this machine's, or where a tracker is named that of the fleet."""
+    """The runner: this machine's, or where a tracker is named that of the fleet, which is asked if it serves the key.
+
+    To ask later is too late: what comes before the first trial takes seconds.
+    """
     from ..search.measure.local import LocalRunner
 
     if options.tracker is None and options.key is None:
         return LocalRunner(**terms)
     if options.tracker is None or options.key is None:
         raise UserError("a fleet is named by both --tracker HOST:PORT and --key KEY")
+    from ..fleet.manage import require_served
     from ..fleet.runner import FleetRunner
 
-    return FleetRunner(options.key, options.tracker, priority=options.priority or 0, tls_dir=options.tls_dir, **terms)
+    runner = FleetRunner(options.key, options.tracker, priority=options.priority or 0, tls_dir=options.tls_dir, **terms)
+    require_served(options.key, options.tracker, tls_dir=options.tls_dir)
+    return runner

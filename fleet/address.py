@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import socket
 import ssl
@@ -15,8 +14,10 @@ from .protocol import FleetError
 from .security import CA, CERTIFICATE, KEY, is_encrypted
 
 DEFAULT_PORT = 9190
-CONNECT_S = 4.0
-"""For a connection to a tracker to be made: errors are said within 5 s."""
+CONNECT_S = 3.5
+"""For a connection to a tracker to be made: errors are said within 5 s, of which Python takes one to start."""
+_GREETING_S = 1.0
+"""For Dask's greeting, before a tracker that is silent is asked if it speaks TLS; a busy one may be late."""
 KEEP_TRYING_S = 60.0
 """For a tracker that was lost to come back, after which a search ends."""
 _SHORT = {
@@ -54,25 +55,18 @@ def require_tracker(tracker: str, security: Any) -> None:
     """FleetError with a sentence where nobody listens at an address, or does not speak as we do."""
     host, port = host_and_port(tracker)
     try:
-        with contextlib.ExitStack() as undo:
-            plain = undo.enter_context(socket.create_connection((host, port), CONNECT_S))
-            plain.settimeout(CONNECT_S)
+        with socket.create_connection((host, port), CONNECT_S) as plain:
             if is_encrypted(security):
                 context = security.get_connection_args("client")["ssl_context"]
                 with context.wrap_socket(plain, server_hostname=host) as encrypted:
-                    _greeting(encrypted)
+                    _greeting(encrypted, CONNECT_S)
             else:
-                _greeting(plain)
+                _plain_greeting(plain, host, port)
     except ssl.SSLError as error:
         why = "it speaks without TLS" if "WRONG_VERSION" in str(error) else (error.reason or str(error)).lower()
-        files = ", ".join((CA, CERTIFICATE, KEY))
-        raise FleetError(
-            f"the tracker at {host}:{port} is not of this fleet ({why}): use the {files} that it was started with"
-        ) from None
+        raise _not_ours(host, port, why) from None
     except _NoDaskError:
-        raise FleetError(
-            f"what listens at {host}:{port} does not answer as a tracker does: with --tls-dir it may want certificates"
-        ) from None
+        raise FleetError(f"what listens at {host}:{port} does not answer as a tracker does") from None
     except OSError as error:
         raise FleetError(
             f"no tracker can be reached at {host}:{port} ({error.strerror or error}): `loopwright fleet tracker` "
@@ -80,19 +74,48 @@ def require_tracker(tracker: str, security: Any) -> None:
         ) from None
 
 
+def _not_ours(host: str, port: int, why: str) -> FleetError:
+    files = ", ".join((CA, CERTIFICATE, KEY))
+    return FleetError(
+        f"the tracker at {host}:{port} is not of this fleet ({why}): use the {files} that it was started with"
+    )
+
+
 class _NoDaskError(OSError):
     """Something else than Dask listens."""
 
 
-def _greeting(connection: socket.socket) -> None:
+def _plain_greeting(plain: socket.socket, host: str, port: int) -> None:
+    """Wait for the greeting of a tracker without TLS; FleetError where it speaks TLS, and so waits for us."""
+    try:
+        _greeting(plain, _GREETING_S)
+    except _NoDaskError:
+        if _speaks_tls(host, port):
+            raise _not_ours(host, port, "it speaks TLS, and no --tls-dir was given") from None
+        _greeting(plain, CONNECT_S - 2 * _GREETING_S)
+
+
+def _greeting(connection: socket.socket, timeout_s: float) -> None:
     """Wait for the first bytes, which Dask sends unasked."""
+    connection.settimeout(timeout_s)
     try:
         if not connection.recv(1):
             raise _NoDaskError
-    except TimeoutError:
+    except (TimeoutError, ConnectionResetError):
         raise _NoDaskError from None
-    except ConnectionResetError:
-        raise _NoDaskError from None
+
+
+def _speaks_tls(host: str, port: int) -> bool:
+    """True where a handshake begins, or is refused for want of a certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection((host, port), _GREETING_S) as plain, context.wrap_socket(plain):
+            return True
+    except ssl.SSLError as error:
+        return "ALERT" in (error.reason or "")
+    except OSError:
+        return False
 
 
 def connect(tracker: str, security: Any) -> Any:

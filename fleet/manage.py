@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 from .address import connect
-from .devices import FleetStatus, RegisteredBuilder, RegisteredDevice, builders_of, devices_of, queues_of
+from .devices import FleetStatus, RegisteredBuilder, RegisteredDevice, builders_of, devices_of, queues_of, serving
 from .job import serve
 from .protocol import device_resource, key_of, order
 from .security import security_of
@@ -23,6 +23,15 @@ def fleet_status(tracker: str, *, tls_dir: str | os.PathLike[str] | None = None)
     client = connect(tracker, security_of(tls_dir))
     try:
         return _status(client, tracker)
+    finally:
+        client.close(timeout=2)
+
+
+def require_served(key: str, tracker: str, *, tls_dir: str | os.PathLike[str] | None = None) -> None:
+    """FleetError where a tracker cannot be reached, or nobody there serves a key."""
+    client = connect(tracker, security_of(tls_dir))
+    try:
+        serving(devices_of(client.sync(client.scheduler.identity, n_workers=-1)), key, tracker)
     finally:
         client.close(timeout=2)
 

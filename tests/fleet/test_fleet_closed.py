@@ -37,7 +37,8 @@ def test_with_certificates_only_their_holders_take_part(tmp_path: Path) -> None:
         ):
             lw.fleet_status(fleet.tracker, tls_dir=others)
         with pytest.raises(
-            FleetError, match=r"does not answer as a tracker does: with --tls-dir it may want certificates"
+            FleetError,
+            match=r"^the tracker at .* is not of this fleet \(it speaks TLS, and no --tls-dir was given\): use",
         ):
             lw.fleet_status(fleet.tracker)
     (ours / "cert.pem").write_text("none")

@@ -16,6 +16,7 @@ from fleets import KEY, fake_fleet, options_on
 from patience import PATIENCE_S, wait_until
 
 import loopwright as lw
+from loopwright.cli import main
 from loopwright.fleet.local_fleet import LocalFleet
 from loopwright.fleet.protocol import FleetError
 from loopwright.search.measure.measurer import Measurement, Measurer, MeasureTask
@@ -114,6 +115,29 @@ def test_records_of_a_search_name_device_and_time(fleet: LocalFleet, tmp_path: P
 def test_a_key_that_is_none_is_refused(bad: str) -> None:
     with pytest.raises(ValueError, match=r"^a key is up to 64 letters"):
         lw.FleetRunner(bad, "127.0.0.1:9190")
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        (("--key", "h200"), "no device 'h200' at "),
+        (("--key", KEY, "--tracker", "127.0.0.1:1"), "no tracker can be reached at 127.0.0.1:1 (Connection refused)"),
+    ],
+)
+def test_a_command_asks_for_the_fleet_before_all_else(
+    fleet: LocalFleet,
+    place: tuple[str, ...],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What it measures of this machine, and the task, take seconds."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["tune", "matmul", "--tracker", fleet.tracker, *place]) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith(f"loopwright: {sentence}") and said.err.count("\n") == 1 and not said.out
+    assert not [*tmp_path.iterdir()]
 
 
 def test_bad_input_is_one_sentence(fleet: LocalFleet) -> None:

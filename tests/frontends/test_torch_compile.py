@@ -9,11 +9,14 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch_models import NAMES, model  # noqa: E402
 from torch_watched import Watched, close, with_gradients  # noqa: E402
 
 import loopwright as lw  # noqa: E402
+from loopwright.frontends.torch import partition  # noqa: E402
 from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
+from loopwright.frontends.torch.decompositions import decompositions, export_decompositions  # noqa: E402
 from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
 from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
 from loopwright.frontends.torch.region import RegionWarning  # noqa: E402
@@ -104,6 +107,40 @@ def test_explanation_names_graph_breaks() -> None:
 def test_explanation_of_what_torch_compile_does_not_take() -> None:
     report = lw.torch.explain(nn.LSTM(4, 4), torch.randn(3, 2, 4))
     assert str(report).startswith("torch.compile takes no graph out of the model, which runs in PyTorch")
+
+
+def test_operators_of_one_form_are_converted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To see what can be: another type, another shape, and memory in another order are other forms."""
+    seen: list[str] = []
+    refusal = partition.refusal
+    monkeypatch.setattr(partition, "refusal", lambda node, *others: seen.append(node.name) or refusal(node, *others))
+
+    def function(x: Any) -> Any:
+        y = torch.relu(torch.relu(torch.relu(x) * 2) * 2) * 3
+        return torch.relu(y.t()) + torch.relu(y[1:]).sum() + torch.relu(y.double()).sum()
+
+    x = torch.randn(4, 4)
+    report = lw.torch.explain(function, x)
+    assert not report.stays
+    assert sum(name.startswith("relu") for name in seen) == 4
+    assert sum(name.startswith("mul") for name in seen) == 2
+    close(torch.compile(function, backend="loopwright")(x), function(x))
+
+
+def test_composite_operators_are_taken_apart_by_tracing() -> None:
+    """PyTorch's table of their decompositions, which takes long to fill, changes nothing."""
+    module, inputs = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval(), (torch.randn(2, 5, 8),)
+
+    def function(x: Any) -> Any:
+        images = nn.functional.interpolate(module(x)[None], scale_factor=2, mode="bilinear")
+        return nn.functional.pad(nn.functional.normalize(images, dim=-1), (1, 1, 1, 1), mode="reflect").flatten(1)
+
+    operators = []
+    for table in (decompositions(), export_decompositions()):
+        with torch.no_grad():
+            gm = make_fx(function, decomposition_table=dict(table))(*inputs)
+        operators.append([str(node.target) for node in gm.graph.nodes])
+    assert len(decompositions()) < len(export_decompositions()) and operators[0] == operators[1]
 
 
 def test_random_operators_are_pytorchs() -> None:

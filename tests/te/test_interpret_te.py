@@ -91,6 +91,32 @@ def test_native_rounds_every_step() -> None:
     assert abs(float(native[0]) - exact) < 0.05 * exact
 
 
+@pytest.mark.parametrize("points", [1 << 20, 97])
+def test_one_product_and_moves_round_as_in_double_precision(points: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those are computed in the tensors' own type; limits of float32 are where that could differ."""
+    monkeypatch.setattr(interpreter, "BOX_POINTS", points)
+    limits = np.array([0.0, -0.0, np.inf, np.nan, 1e-45, 1e-38, 3e38, 1 + 2**-23], np.float32)
+    data = np.concatenate([limits, normal(56) * np.float32(1e-25)]).reshape(8, 8)
+    other = np.concatenate([normal(56) * np.float32(1e-18), limits]).reshape(8, 8)
+    x, y = te.placeholder((8, 8), name="x"), te.placeholder((8, 8), name="y")
+    turned = te.compute((8, 8), lambda i, j: x[j, i], name="turned")
+    product = te.compute((8, 8), lambda i, j: turned[i, j] * y[i, j], name="product")
+    found = run_te(te.create_module([x, y, turned, product]), [data, other])
+    with np.errstate(all="ignore"):
+        exact = (data.T.astype(np.float64) * other).astype(np.float32)
+    np.testing.assert_array_equal(found[0], data.T)
+    np.testing.assert_array_equal(found[1], exact)
+    assert all(each.flags.c_contiguous and not np.shares_memory(each, data) for each in found)
+
+
+def test_results_without_axes_have_none() -> None:
+    x, y = te.placeholder((), name="x"), te.placeholder((), name="y")
+    product = te.compute((), lambda: x[()] * y[()], name="product")
+    total = te.compute((), lambda: product[()] + y[()], name="total")
+    found = run_te(te.create_module([x, y, product, total]), [np.array(3, np.float32), np.array(4, np.float32)])
+    assert [(each.shape, each.dtype, each.item()) for each in found] == [((), "float32", 12), ((), "float32", 16)]
+
+
 def test_conversions_in_the_body_round_in_wide_mode_too() -> None:
     x = te.placeholder((64,), name="x")
     out = te.compute((64,), lambda i: x[i].astype("float16").astype("float32"))

@@ -127,6 +127,7 @@ def test_target_is_no_part_of_the_workload() -> None:
     again = ComputeDAG.from_module(module)
     assert again.hash == dag.hash
     assert "lw.target" in module.attributes
+    assert dag.text_for(Target(cores=2)) == str(module)
 
 
 def test_registering() -> None:

@@ -16,7 +16,9 @@ import loopwright as lw
 from loopwright.computation import start
 from loopwright.graph.chosen_schedules import UntunedWarning
 from loopwright.graph.template_tasks import NoTemplateWarning, operator_of
-from loopwright.search.template.epilogues import anchor_hash
+from loopwright.search.records.index import History
+from loopwright.search.template import epilogues
+from loopwright.search.template.epilogues import RecordedAnchors, anchor_hash
 from loopwright.search.template.knobs.knob import ConfigError
 from loopwright.search.template.limits import usage
 from loopwright.search.template.registry import operators
@@ -180,6 +182,21 @@ def test_a_tuned_config_is_applied_to_each_kernel_with_its_own_epilogue(standalo
     assert (schedules["conv2d_add_relu"] == best.schedule) is not standalone
     data = np.random.default_rng(0).standard_normal((1, 32, 32, 3), dtype=np.float32)
     np.testing.assert_allclose(compiled.executor()(data), net.evaluate(data=data)[0], rtol=1e-3, atol=1e-4)
+
+
+def test_only_records_of_the_same_loops_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of all kernels of a device would be, whenever a network is compiled for it."""
+    net = network()
+    tasks, _ = lw.extract_template_tasks(net, TARGETS[0], ops=["conv2d"])
+    records = [lw.tuners.RandomTuner(task, seed=0).tune(1, QUICK).trials[0] for task in tasks[1:3]]
+    kernels = [task for task in lw.extract_tasks(net, TARGETS[0])[0] if task.name == "conv2d_add_relu"]
+    parsed: list[str] = []
+    anchor_of = epilogues._anchor_of.__wrapped__
+    monkeypatch.setattr(epilogues, "_anchor_of", lambda name, args: parsed.append(args) or anchor_of(name, args))
+    anchors = RecordedAnchors([History(records)])
+    found = [anchors.best(kernel) for kernel in kernels]
+    assert sum(each is not None for each in found) == 2
+    assert sorted(parsed) == sorted(json.dumps(record.template["args"]) for record in records)
 
 
 def test_computations_without_a_template_have_no_operator() -> None:
