@@ -8,6 +8,7 @@ import shlex
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,15 +132,27 @@ def run(options: argparse.Namespace) -> int:
         print(f"go on with: {again}\nbest so far: loopwright show {shlex.quote(str(records))}", file=sys.stderr)
         return interruption_code(error)
     wall_s = time.monotonic() - start_s
-    workload = _write_workload(task, records)
+    unwritten: list[str] = []
+    workload = _or_noted(lambda: _write_workload(task, records), unwritten)
     checked = check(task, _workload_of(task).build(result.best.schedule))
     limits = limits_for(task.target, (), result.best) or limits
-    replay = write_replay(records, task, result.best.schedule)
+    replay = _or_noted(lambda: write_replay(records, task, result.best.schedule), unwritten)
     if options.json:
         print(json.dumps(_as_json(task, result, checked, limits, wall_s, records, workload, replay)))
     else:
         print(_as_text(task, result, checked, limits, wall_s, replay, tuning.advice_on_more))
+    if unwritten:
+        raise UserError("; ".join(unwritten))
     return 0 if checked.right else 1
+
+
+def _or_noted(write: Callable[[], Path], unwritten: list[str]) -> Path | None:
+    """The file that is written; None where it is not, and why: what was found is shown first."""
+    try:
+        return write()
+    except UserError as error:
+        unwritten.append(str(error))
+        return None
 
 
 def _require_possible(task: AnyTask) -> None:
@@ -237,7 +250,7 @@ def _as_text(
     checked: Check,
     limits: Limits | None,
     wall_s: float,
-    replay: Path,
+    replay: Path | None,
     advice: str,
 ) -> str:
     best, state = result.best, result.state
@@ -263,10 +276,10 @@ def _as_text(
     from ..passes.pipeline_text import parse_schedule
 
     steps = "\n".join(f"  {step}" for step in parse_schedule(best.schedule))
-    return (
-        f"\n{task.name} on {best.device}, {place(task)}\n{table(rows)}\n\nschedule\n{steps}\n\n"
-        f"replay it (add --print-between-passes to see every step)\n  {replay_command(replay)}"
-    )
+    text = f"\n{task.name} on {best.device}, {place(task)}\n{table(rows)}\n\nschedule\n{steps}"
+    if replay is None:
+        return text
+    return f"{text}\n\nreplay it (add --print-between-passes to see every step)\n  {replay_command(replay)}"
 
 
 def _gain(result: TuningResult) -> str:
@@ -284,8 +297,8 @@ def _as_json(
     limits: Limits | None,
     wall_s: float,
     records: Path,
-    workload: Path,
-    replay: Path,
+    workload: Path | None,
+    replay: Path | None,
 ) -> dict[str, Any]:
     best, state = result.best, result.state
     return {
@@ -309,6 +322,6 @@ def _as_json(
         "schedule": best.schedule,
         "template": best.template or None,
         "records": str(records),
-        "workload_file": str(workload),
-        "replay": replay_command(replay),
+        "workload_file": None if workload is None else str(workload),
+        "replay": None if replay is None else replay_command(replay),
     }

@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from ...dialects.caller import warn_caller
 from ..records import file as rec
-from ..records.file import Record, RecordError
+from ..records.file import Record, RecordError, RecordWarning
 from ..records.workload_files import without_target, workload_file, write_workload
 
 
@@ -57,9 +58,9 @@ class RecordKeeping:
         self._unsaved.clear()
 
     def note_what_is_lost(self) -> None:
-        """Say how many records there was no place for."""
+        """Warn of how many records there was no place for, also where nobody reads progress."""
         if self._unsaved:
-            self._note(f"{len(self._unsaved)} record(s) could not be saved")
+            warn_caller(f"{len(self._unsaved)} record(s) could not be saved", RecordWarning)
 
     @property
     def place(self) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
+import errno
 import json
 import os
 import re
@@ -598,6 +599,21 @@ def test_a_wrong_kernel_is_told_from_a_right_one() -> None:
         found = check(task, _kernel_of(wrong))
         assert not found.right
         assert str(found).startswith("WRONG")
+
+
+def test_what_was_found_is_shown_where_there_is_no_room_for_files_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sentence comes after the report, and the exit code says it, too."""
+
+    def full(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("loopwright.storage.whole_file.write_whole", full)
+    few = ["matmul", "--m", "8", "--n", "8", "--k", "8", "--trials", "1", "--min-repeat-ms", "1"]
+    code, out, err = call("tune", *few, "--target", "llvm cores=1", "--records", str(tmp_path / "r.jsonl"), "--quiet")
+    assert code == 2 and re.search(r"\nschedule\n  lw-lower-te-to-loop\n", out) and "replay it" not in out
+    assert re.search(r"^loopwright: cannot write .*\.replay\.sh: No space left on device$", err, re.MULTILINE)
 
 
 # -- the rest ---------------------------------------------------------------------------------------------------------
