@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 import uuid
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
