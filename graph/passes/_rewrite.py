@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.graph import ApplyOp, ConstantOp, Option, hint
 from ..operator import Kind, operator
-from ..types import infer, shape_of
+from ..types import infer, shape_of, tensor_type
 
 _MOST_NAMES = 6
 """Operators that the label of a group names, at most."""
@@ -33,6 +33,14 @@ class Before:
         assert isinstance(block, Block)
         block.insert_op_before(op, self.place)
         return op.outputs[0]
+
+    def number(self, value: float, dtype: str, label: str = "number") -> SSAValue:
+        """Add a constant of one element."""
+        constant = ConstantOp(label, tensor_type((), dtype), value)
+        block = self.place.parent
+        assert isinstance(block, Block)
+        block.insert_op_before(constant, self.place)
+        return constant.result
 
     def reshape(self, value: SSAValue, shape: Sequence[int], label: str | None = None) -> SSAValue:
         """Return the value under another shape; itself where it has that shape."""
@@ -126,6 +134,13 @@ def option(op: ApplyOp, name: str) -> Any:
     """Return an option of an operator, or its default."""
     values = op.options.values
     return values[name] if name in values else operator(op.operator.data).defaults[name]
+
+
+def transposed_order(op: ApplyOp) -> tuple[int, ...]:
+    """Return the axes of a transpose's input in the order in which its result has them."""
+    rank = len(shape_of(op.inputs[0]))
+    axes = option(op, "axes")
+    return tuple(range(rank))[::-1] if axes is None else tuple(int(a) % rank for a in axes)
 
 
 def users(value: SSAValue) -> Iterator[Operation]:
