@@ -148,6 +148,15 @@ def users(value: SSAValue) -> Iterator[Operation]:
     return iter(dict.fromkeys(use.operation for use in value.uses))
 
 
+def readers(value: SSAValue) -> list[Operation]:
+    """Return the operations that read a value, under whatever shape."""
+    found: list[Operation] = []
+    for op in users(value):
+        view = isinstance(op, ApplyOp) and operator(op.operator.data).kind is Kind.VIEW
+        found += readers(op.results[0]) if view else [op]
+    return found
+
+
 def with_options(op: ApplyOp, **changes: Option | None) -> dict[str, Option]:
     """Return the options of an operator after changes; None takes one away."""
     merged = {**op.options.values, **changes}
@@ -159,3 +168,23 @@ def group_label(members: Sequence[ApplyOp]) -> str:
     names = [op.operator.data for op in members]
     shown = names if len(names) <= _MOST_NAMES else [*names[: _MOST_NAMES - 1], f"and_{len(names) - _MOST_NAMES + 1}"]
     return hint("_".join(shown)) or "group"
+
+
+def put_in_order(block: Block) -> None:
+    """Have operations behind those that they read."""
+    ahead: dict[Operation | Block, int] = {op: number for number, op in enumerate(block.ops)}
+    if all(ahead.get(v.owner, -1) < ahead[op] for op in block.ops for v in op.operands):
+        return
+    done, waiting = dict[Operation, None](), list(block.ops)[::-1]
+    while waiting:
+        op = waiting.pop()
+        needed = [v.owner for v in op.operands if isinstance(v.owner, Operation) and v.owner not in done]
+        if op in done:
+            continue
+        if needed:
+            waiting += [op, *needed]
+            continue
+        done[op] = None
+    for op in done:
+        block.detach_op(op)
+        block.add_op(op)

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
-from ..types import shape_of
+from ..types import dtype_of, shape_of
 from ._lowest import all_along, any_along, asked_rows, lowest_of
 from ._rewrite import Before, applied, is_constant, number_of, option, producer, replace, used_once
 
@@ -94,9 +94,7 @@ def _clear_behind(product: ApplyOp) -> None:
         return
     options: dict[str, Any] = dict(product.options.values)
     made = before.apply("batch_matmul", before.reshape(shares, shape), product.inputs[1], **options)
-    number = zero
-    while (wide := producer(number, "reshape", "broadcast_to")) is not None:
-        number = wide.inputs[0]
+    number = before.number(0.0, dtype_of(made))
     replace(product, [before.apply("where", where, number, made)])
 
 

@@ -25,7 +25,8 @@ func.func @masked(%s: tensor<2x3x4xf32>, %k: tensor<2x4x5xf32>, %v: tensor<2x5x6
   // CHECK-NEXT: %{{.*}} = lw_graph.apply "logical_not" (%m) : (tensor<3x5xi1>)
   // CHECK: %[[ROWS:.*]] = lw_graph.apply "logical_not" ({{.*}}) : (tensor<1x3x1xi1>)
   // CHECK-NEXT: %[[SUM:.*]] = lw_graph.apply "batch_matmul" (%p, %v)
-  // CHECK-NEXT: %o = lw_graph.apply "where" (%[[ROWS]], %zero, %[[SUM]])
+  // CHECK-NEXT: %number_1 = lw_graph.constant "number" = 0.0 : tensor<f32>
+  // CHECK-NEXT: %o = lw_graph.apply "where" (%[[ROWS]], %number_1, %[[SUM]])
   %lowest = lw_graph.constant "lowest" = -inf : tensor<f32>
   %zero = lw_graph.constant "zero" = 0.0 : tensor<f32>
   %y = lw_graph.apply "batch_matmul" (%s, %k) : (tensor<2x3x4xf32>, tensor<2x4x5xf32>) -> tensor<2x3x5xf32>
