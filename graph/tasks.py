@@ -31,6 +31,9 @@ GROUPED = f"{PREPARE},lw-graph-place-slices,lw-graph-simplify,cse,dce,lw-graph-f
 """From a network as it was built to groups, one a kernel."""
 _FOR_GPUS = "lw-graph-split-products,lw-graph-sink-views,lw-graph-simplify,cse,dce,lw-graph-fold-constants,dce"
 
+_FOR_CUDA = "lw-graph-fold-transposes,lw-graph-simplify,cse,dce,lw-graph-fold-constants,dce"
+"""Not for OpenCL: on devices without fast shared memory nobody measured what a product loses that reads in strides."""
+
 
 _INTEGERS = "lw-graph-simplify,cse,lw-graph-integer-products{{words={}}},dce"
 _BYTE_UNITS = {"uint8": ("avx512vnni", "avxvnni", "amx-int8"), "int8": ("dotprod", "i8mm")}
@@ -49,7 +52,10 @@ def grouping_for(target: Target) -> str:
 
 def _groups(target: Target) -> str:
     if target.is_gpu:
-        return GROUPED.replace(PREPARE, f"{PREPARE},{_FOR_GPUS}")
+        passes = f"{PREPARE},{_FOR_GPUS}"
+        if target.kind == "cuda":
+            passes += f",lw-graph-join-products{{cores={target.cores}}},{_FOR_CUDA}"
+        return GROUPED.replace(PREPARE, passes)
     lanes = target.vector_bytes // _LANE_BYTES
     if lanes < 2:
         return GROUPED

@@ -1,12 +1,14 @@
-"""Output channels of products: the axis they lie along, and the shape of one number for each beside the weights."""
+"""Output channels of products: their axis, the shape of one number for each beside the weights, and what is added."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from xdsl.ir import SSAValue
+
 from ...dialects.graph import ApplyOp
 from ..types import shape_of
-from ._rewrite import option
+from ._rewrite import is_constant, option, producer, used_once
 
 
 def channel_axis(op: ApplyOp) -> int:
@@ -52,3 +54,13 @@ CHANNELS: dict[str, Callable[[ApplyOp], tuple[int, ...] | None]] = {
     "matmul": _matmul_shape,
 }
 """Operator -> the shape under which one number an output channel multiplies its weights."""
+
+
+def without_bias(data: SSAValue) -> tuple[SSAValue, SSAValue | None]:
+    """Split a sum that nothing else reads into source and constant bias; any other value is itself, without one."""
+    added = producer(data, "add")
+    if added is not None and (used_once(data) or data.first_use is None):
+        for source, bias in (tuple(added.inputs), tuple(added.inputs)[::-1]):
+            if shape_of(source) == shape_of(data) and is_constant(bias):
+                return source, bias
+    return data, None

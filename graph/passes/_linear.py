@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf, prod
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from ...dialects.graph import ApplyOp, ConstantOp
+from ...dialects.graph import ApplyOp
 from ...dialects.numpy_types import INTEGERS
-from ..types import dtype_of, shape_of, tensor_type
+from ..types import dtype_of, shape_of
 from ._rewrite import Before, either_way, is_constant, number_of, option, producer, used_once
 
 
@@ -57,14 +57,6 @@ def linear(before: Before, value: SSAValue, known: Mapping[SSAValue, Integers]) 
     return found if found is not None and found.terms else None
 
 
-def number(place: Operation, value: float, dtype: str = "float32") -> SSAValue:
-    """Add a constant of one element."""
-    constant = ConstantOp("number", tensor_type((), dtype), value)
-    assert place.parent is not None
-    place.parent.insert_op_before(constant, place)
-    return constant.result
-
-
 def _limited(before: Before, value: SSAValue, known: Mapping[SSAValue, Integers]) -> Linear | None:
     op = producer(value, "relu", "clip", "maximum", "minimum")
     if op is None or value in known or not used_once(value):
@@ -99,7 +91,7 @@ def _sum(before: Before, value: SSAValue, known: Mapping[SSAValue, Integers]) ->
         return Linear((), value)
     if value in known:
         found = known[value]
-        offset = _scaled(before, number(before.place, -float(found.zero)), found.scale) if found.zero else None
+        offset = _scaled(before, before.number(-float(found.zero), "float32"), found.scale) if found.zero else None
         return Linear(((found.value, found.scale),), offset)
     op = producer(value, "add", "multiply", "cast", "scaled_sum")
     if op is None or not used_once(value) or dtype_of(value) != "float32":
@@ -123,7 +115,7 @@ def computed(before: Before, form: Linear) -> SSAValue:
     shape = max(beside, key=lambda each: (prod(each), len(each)))
     tensors: list[SSAValue] = []
     for (value, factor), own in zip(form.terms, shapes, strict=True):
-        factor = number(before.place, 1.0) if factor is None else factor
+        factor = before.number(1.0, "float32") if factor is None else factor
         tensors += [value, factor if own == shape else before.apply("broadcast_to", factor, shape=shape)]
     tensors += [] if form.offset is None else [form.offset]
     return before.apply("scaled_sum", *tensors)

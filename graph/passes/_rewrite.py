@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.graph import ApplyOp, ConstantOp, Option, hint
 from ..operator import Kind, operator
-from ..types import infer, shape_of
+from ..types import infer, shape_of, tensor_type
 
 _MOST_NAMES = 6
 """Operators that the label of a group names, at most."""
@@ -33,6 +33,14 @@ class Before:
         assert isinstance(block, Block)
         block.insert_op_before(op, self.place)
         return op.outputs[0]
+
+    def number(self, value: float, dtype: str, label: str = "number") -> SSAValue:
+        """Add a constant of one element."""
+        constant = ConstantOp(label, tensor_type((), dtype), value)
+        block = self.place.parent
+        assert isinstance(block, Block)
+        block.insert_op_before(constant, self.place)
+        return constant.result
 
     def reshape(self, value: SSAValue, shape: Sequence[int], label: str | None = None) -> SSAValue:
         """Return the value under another shape; itself where it has that shape."""
@@ -128,9 +136,25 @@ def option(op: ApplyOp, name: str) -> Any:
     return values[name] if name in values else operator(op.operator.data).defaults[name]
 
 
+def transposed_order(op: ApplyOp) -> tuple[int, ...]:
+    """Return the axes of a transpose's input in the order in which its result has them."""
+    rank = len(shape_of(op.inputs[0]))
+    axes = option(op, "axes")
+    return tuple(range(rank))[::-1] if axes is None else tuple(int(a) % rank for a in axes)
+
+
 def users(value: SSAValue) -> Iterator[Operation]:
     """Iterate over the operations that read a value, each once."""
     return iter(dict.fromkeys(use.operation for use in value.uses))
+
+
+def readers(value: SSAValue) -> list[Operation]:
+    """Return the operations that read a value, under whatever shape."""
+    found: list[Operation] = []
+    for op in users(value):
+        view = isinstance(op, ApplyOp) and operator(op.operator.data).kind is Kind.VIEW
+        found += readers(op.results[0]) if view else [op]
+    return found
 
 
 def with_options(op: ApplyOp, **changes: Option | None) -> dict[str, Option]:
@@ -144,3 +168,23 @@ def group_label(members: Sequence[ApplyOp]) -> str:
     names = [op.operator.data for op in members]
     shown = names if len(names) <= _MOST_NAMES else [*names[: _MOST_NAMES - 1], f"and_{len(names) - _MOST_NAMES + 1}"]
     return hint("_".join(shown)) or "group"
+
+
+def put_in_order(block: Block) -> None:
+    """Have operations behind those that they read."""
+    ahead: dict[Operation | Block, int] = {op: number for number, op in enumerate(block.ops)}
+    if all(ahead.get(v.owner, -1) < ahead[op] for op in block.ops for v in op.operands):
+        return
+    done, waiting = dict[Operation, None](), list(block.ops)[::-1]
+    while waiting:
+        op = waiting.pop()
+        needed = [v.owner for v in op.operands if isinstance(v.owner, Operation) and v.owner not in done]
+        if op in done:
+            continue
+        if needed:
+            waiting += [op, *needed]
+            continue
+        done[op] = None
+    for op in done:
+        block.detach_op(op)
+        block.add_op(op)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from ...dialects.graph import ApplyOp, ConstantOp
-from ..types import dtype_of, shape_of, tensor_type
-from ._channels import CHANNELS, channel_axis
+from ...dialects.graph import ApplyOp
+from ..types import dtype_of, shape_of
+from ._channels import CHANNELS, channel_axis, without_bias
 from ._rewrite import Before, applied, is_constant, option, producer, replace, used_once
 
 
@@ -22,8 +23,9 @@ class FoldBatchNorm(ModulePass):
     """batch_norm(x) -> x * scale + shift, with scale = gamma / sqrt(variance + epsilon), shift = beta - mean * scale.
 
     Where x is a convolution or a matrix product with constant weights (and a constant added to it) that nothing else
-    reads, the scale goes into the weights, and so does any other constant factor of its channels; constants that are
-    added one after the other become one. Scale and shift stay as operators on constants, for `lw-graph-fold-constants`.
+    reads, the scale goes into the weights, and so does any other constant factor, of its channels or of all; constants
+    that are added one after the other become one. Scale and shift stay as operators on constants, for
+    `lw-graph-fold-constants`.
     """
 
     name: ClassVar[str] = "lw-graph-fold-batch-norm"
@@ -39,7 +41,7 @@ class FoldBatchNorm(ModulePass):
 def _batch_norm(op: ApplyOp) -> SSAValue:
     data, gamma, beta, mean, variance = op.inputs
     before = Before(op)
-    epsilon = _number(op, float(option(op, "epsilon")), dtype_of(variance))
+    epsilon = before.number(float(option(op, "epsilon")), dtype_of(variance), "epsilon")
     scale = before.apply("multiply", gamma, before.apply("rsqrt", before.apply("add", variance, epsilon)))
     shift = before.apply("subtract", beta, before.apply("multiply", mean, scale))
     rank = len(shape_of(data))
@@ -54,14 +56,18 @@ def _batch_norm(op: ApplyOp) -> SSAValue:
 
 
 def _multiply(op: ApplyOp) -> SSAValue | None:
-    """Fold a product with one constant per channel into the weights of the convolution or matrix product before it."""
+    """Fold constant factors, one for all or one a channel, into the weights of the product that they are of."""
     for data, factor in (tuple(op.inputs), tuple(op.inputs)[::-1]):
-        product = producer(_without_bias(data)[0], *CHANNELS)
+        product = producer(without_bias(data)[0], *CHANNELS)
         if product is None or shape_of(data) != shape_of(op.outputs[0]):
             continue
         axis, shape = channel_axis(product), shape_of(data)
-        if _along(shape_of(factor), shape, axis) and is_constant(factor):
-            before = Before(op)
+        if not is_constant(factor):
+            continue
+        before = Before(op)
+        if prod(shape_of(factor)) == 1:
+            return _scaled(before, data, axis, before.apply("broadcast_to", factor, shape=(shape[axis],)))
+        if _along(shape_of(factor), shape, axis):
             return _scaled(before, data, axis, before.reshape(factor, (shape[axis],)))
     return None
 
@@ -69,7 +75,7 @@ def _multiply(op: ApplyOp) -> SSAValue | None:
 def _add(op: ApplyOp) -> SSAValue | None:
     """Fold the second of two constant summands behind a convolution or matrix product into the first."""
     for data, shift in (tuple(op.inputs), tuple(op.inputs)[::-1]):
-        source, bias = _without_bias(data)
+        source, bias = without_bias(data)
         product = producer(source, *CHANNELS)
         if product is None or bias is None or shape_of(data) != shape_of(op.outputs[0]):
             continue
@@ -85,25 +91,15 @@ def _along(own: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bool:
     return full == tuple(n if d == axis else 1 for d, n in enumerate(shape))
 
 
-def _without_bias(data: SSAValue) -> tuple[SSAValue, SSAValue | None]:
-    """Split a sum that nothing else reads into source and constant bias; any other value is itself, without one."""
-    added = producer(data, "add")
-    if added is not None and (used_once(data) or data.first_use is None):
-        for source, bias in (tuple(added.inputs), tuple(added.inputs)[::-1]):
-            if shape_of(source) == shape_of(data) and is_constant(bias):
-                return source, bias
-    return data, None
-
-
 def _shifted(before: Before, data: SSAValue, shift: SSAValue) -> SSAValue:
     """Add a constant, joined with the bias that is there."""
-    source, bias = _without_bias(data)
+    source, bias = without_bias(data)
     return before.apply("add", source, shift if bias is None else before.apply("add", bias, shift))
 
 
 def _scaled(before: Before, data: SSAValue, axis: int, scale: SSAValue) -> SSAValue | None:
     """Scale the output channels of a product, weights and bias, by `scale` (C,); None where that cannot be."""
-    source, bias = _without_bias(data)
+    source, bias = without_bias(data)
     scaled = _scaled_weights(before, source, axis, scale) if used_once(source) and is_constant(scale) else None
     if scaled is None or bias is None:
         return scaled
@@ -129,10 +125,3 @@ _RULES: dict[str, Callable[[ApplyOp], SSAValue | None]] = {
     "multiply": _multiply,
     "add": _add,
 }
-
-
-def _number(place: Operation, value: float, dtype: str) -> SSAValue:
-    constant = ConstantOp("epsilon", tensor_type((), dtype), value)
-    assert place.parent is not None
-    place.parent.insert_op_before(constant, place)
-    return constant.result

@@ -18,7 +18,7 @@ from ..operator import Kind, operator
 from ..types import shape_of
 from ._attention import attention_before
 from ._dominators import post_dominators, region_between
-from ._rewrite import group_label, networks, producer, users
+from ._rewrite import group_label, networks, producer, put_in_order, users
 
 _LOOKING_UP = ("take", "take_along_axis")
 """Operators that read their first input where data say: what comes before that one is computed first."""
@@ -51,7 +51,7 @@ class Fuse(ModulePass):
             grouping.run()
             for members in grouping.groups():
                 _make_group(members)
-            _put_in_order(function.body.block)
+            put_in_order(function.body.block)
 
 
 Joins: TypeAlias = Callable[[ApplyOp, Operation, bool], bool]
@@ -232,26 +232,6 @@ def _make_group(members: list[ApplyOp]) -> None:
     _fill(body, members, dict(zip(inputs, body.args, strict=True)), outputs)
     group.body.detach_block(group.body.block)
     group.body.add_block(body)
-
-
-def _put_in_order(block: Block) -> None:
-    """Have operations behind those that they read; a group stands where the last of its members stood."""
-    ahead: dict[Operation | Block, int] = {op: number for number, op in enumerate(block.ops)}
-    if all(ahead.get(v.owner, -1) < ahead[op] for op in block.ops for v in op.operands):
-        return
-    done, waiting = dict[Operation, None](), list(block.ops)[::-1]
-    while waiting:
-        op = waiting.pop()
-        needed = [v.owner for v in op.operands if isinstance(v.owner, Operation) and v.owner not in done]
-        if op in done:
-            continue
-        if needed:
-            waiting += [op, *needed]
-            continue
-        done[op] = None
-    for op in done:
-        block.detach_op(op)
-        block.add_op(op)
 
 
 def _fill(body: Block, members: list[ApplyOp], names: dict[SSAValue, SSAValue], outputs: list[SSAValue]) -> None:

@@ -20,7 +20,7 @@ from ...dialects.graph import ApplyOp
 from ..operator import Kind, operator
 from ..types import dtype_of, shape_of
 from ._channels import CHANNELS, channel_axis
-from ._linear import Integers, Linear, computed, linear, number, scaled
+from ._linear import Integers, Linear, computed, linear, scaled
 from ._rewrite import Before, applied, is_constant, networks, number_of, option, with_options
 from ._rewrite import replace as put
 from .sink_views import SinkViews
@@ -124,7 +124,7 @@ class _Conversion:
         before, dtype, shift = Before(op), dtype_of(op.outputs[0]), point - zero
         result = made
         if shift or dtype != self.words:
-            sums = before.apply("add", before.apply("cast", made, dtype="int16"), number(op, shift, "int16"))
+            sums = before.apply("add", before.apply("cast", made, dtype="int16"), Before(op).number(shift, "int16"))
             result = before.apply("cast", sums, dtype=dtype)
         self.whole[result] = made, zero, point
         put(op, [result])
@@ -157,14 +157,14 @@ class _Conversion:
         before, dtype = Before(op), dtype_of(data)
         words = "int8" if is_constant(data) and self.words != "int16" else self.words
         if words == "int16":
-            return before.apply("center", data, *([number(op, point, dtype)] if point else [])), 0
+            return before.apply("center", data, *([Before(op).number(point, dtype)] if point else [])), 0
         shift = int(np.iinfo(dtype).min) - int(np.iinfo(words).min)
         return self._shifted(op, data, shift, words), point - shift
 
     def _stand_for(self, op: ApplyOp, made: Integers) -> None:
         """Put integers, as what they stand for, in the place of an operator's result."""
         before = Before(op)
-        zeros = [number(op, made.zero, dtype_of(made.value))] if made.zero else []
+        zeros = [Before(op).number(made.zero, dtype_of(made.value))] if made.zero else []
         value = before.apply("dequantize", made.value, made.scale, *zeros)
         self.wide[value] = made
         put(op, [value])
@@ -188,7 +188,7 @@ class _Conversion:
         before, shift = Before(op), int(np.iinfo(dtype).min) - int(np.iinfo(self.words).min)
         zero = before.apply("cast", before.reshape(point, ()), dtype="int32")
         if shift:
-            zero = before.apply("subtract", zero, number(op, shift, "int32"))
+            zero = before.apply("subtract", zero, Before(op).number(shift, "int32"))
         self.centred[op.outputs[0]] = self._shifted(op, data, shift), zero
 
     def _shifted(self, op: ApplyOp, data: SSAValue, shift: int, words: str | None = None) -> SSAValue:
@@ -196,14 +196,14 @@ class _Conversion:
         if not shift:
             return data
         before = Before(op)
-        moved = before.apply("subtract", before.apply("cast", data, dtype="int16"), number(op, shift, "int16"))
+        moved = before.apply("subtract", before.apply("cast", data, dtype="int16"), Before(op).number(shift, "int16"))
         return before.apply("cast", moved, dtype=words or self.words)
 
     def _int16(self, op: ApplyOp, value: SSAValue, zero: int) -> SSAValue:
         """Return words less their zero point."""
         if dtype_of(value) == "int16":
             return value
-        return Before(op).apply("center", value, *([number(op, zero, dtype_of(value))] if zero else []))
+        return Before(op).apply("center", value, *([Before(op).number(zero, dtype_of(value))] if zero else []))
 
     def _move(self, op: ApplyOp) -> None:
         """Move integers in the place of what they stand for, or words in that of bytes."""
@@ -277,7 +277,7 @@ class _Conversion:
         full = (1,) * (len(shape_of(b)) - len(shape)) + shape
         axes = tuple(axis for axis, n in enumerate(full) if n == 1)
         weights = before.apply("sum", before.apply("cast", b, dtype="int32"), axis=axes)
-        point = number(op, zero, "int32") if isinstance(zero, int) else zero
+        point = Before(op).number(zero, "int32") if isinstance(zero, int) else zero
         less = before.apply("multiply", weights, point)
         return before.apply("subtract", sums, _beside(before, op, less))
 
@@ -338,7 +338,7 @@ def _bounds(form: Linear, scale: float | None, zero: int, low: int, high: int) -
 
 
 def _reciprocal(before: Before, scale: SSAValue) -> SSAValue:
-    return before.apply("divide", number(before.place, 1.0, dtype_of(scale)), scale)
+    return before.apply("divide", before.number(1.0, dtype_of(scale)), scale)
 
 
 def _product_scale(op: ApplyOp, first: Integers, second: Integers) -> SSAValue | None:
@@ -379,7 +379,7 @@ def _moved_scale(op: ApplyOp, data: Integers) -> SSAValue | None:
     """Return the scales of what an operator makes of integers; None where they are not of its axes."""
     if data.is_uniform:
         known = number_of(data.scale)
-        return Before(op).reshape(data.scale, ()) if known is None else number(op, known)
+        return Before(op).reshape(data.scale, ()) if known is None else Before(op).number(known, "float32")
     before, scale, name = Before(op), data.scale, op.operator.data
     own = _broadcast(shape_of(scale), shape_of(data.value))
     if name == "transpose":

@@ -16,7 +16,17 @@ from ...topi.arguments import padding_of, spread
 from ..operator import Kind, operator
 from ..types import dtype_of, shape_of
 from ._arithmetic import ARITHMETIC, join_numbers
-from ._rewrite import Before, applied, is_elementwise, option, producer, replace, used_once, with_options
+from ._rewrite import (
+    Before,
+    applied,
+    is_elementwise,
+    option,
+    producer,
+    replace,
+    transposed_order,
+    used_once,
+    with_options,
+)
 from ._slices import drop_unit_views, joined_slices
 
 
@@ -71,9 +81,9 @@ def _view(op: ApplyOp) -> SSAValue | None:
 
 
 def _transpose(op: ApplyOp) -> SSAValue | None:
-    source, order = op.inputs[0], _order(op)
+    source, order = op.inputs[0], transposed_order(op)
     while (earlier := producer(source, "transpose")) is not None:
-        inner = _order(earlier)
+        inner = transposed_order(earlier)
         source, order = earlier.inputs[0], tuple(inner[k] for k in order)
     shape = shape_of(source)
     if order == tuple(range(len(order))):
@@ -94,12 +104,6 @@ def _turned(op: ApplyOp, product: ApplyOp, order: tuple[int, ...]) -> SSAValue |
         return None
     equation = f"{terms}->{''.join(letters[k] for k in order)}"
     return Before(op).apply("einsum", *product.inputs, equation=equation)
-
-
-def _order(op: ApplyOp) -> tuple[int, ...]:
-    rank = len(shape_of(op.inputs[0]))
-    axes = option(op, "axes")
-    return tuple(range(rank))[::-1] if axes is None else tuple(int(a) % rank for a in axes)
 
 
 def _bias_add(op: ApplyOp) -> SSAValue:

@@ -44,10 +44,10 @@ class SplitProducts(ModulePass):
 
 
 def _split(product: ApplyOp) -> None:
-    chain = _chain_behind(product)
+    chain = chain_behind(product)
     last = chain[-1].outputs[0]
     readers = list(users(last))
-    numbers = _parts_read(readers, shape_of(product.outputs[0])[1])
+    numbers = parts_read(readers, shape_of(product.outputs[0])[1])
     if not numbers:
         return
     before, parts = Before(chain[-1]), max(numbers) + 1
@@ -62,7 +62,7 @@ def _split(product: ApplyOp) -> None:
         replace(each, [Before(each).reshape(values[number], shape_of(each.results[0]))])
 
 
-def _chain_behind(product: ApplyOp) -> list[ApplyOp]:
+def chain_behind(product: ApplyOp) -> list[ApplyOp]:
     """Return a product, and what is done with it before its columns are told apart."""
     chain, size = [product], prod(shape_of(product.outputs[0]))
     while used_once(chain[-1].outputs[0]):
@@ -83,7 +83,7 @@ def _is_view(op: ApplyOp) -> bool:
     return operator(op.operator.data).kind is Kind.VIEW
 
 
-def _parts_read(readers: Sequence[Operation], columns: int) -> list[int]:
+def parts_read(readers: Sequence[Operation], columns: int) -> list[int]:
     """Return which part of the columns each reader takes; none where they are not slices of all of several parts."""
     numbers: list[int] = []
     for op in readers:

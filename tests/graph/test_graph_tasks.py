@@ -118,7 +118,7 @@ def test_equal_computations_are_one_task() -> None:
     net = lw.Network("net")
     x = net.input("data", (2, 8))
     for scale in (1.0, 2.0, 2.0):
-        x = net.dense(x, net.constant(np.full((8, 8), scale, "float32"))) * scale
+        x = net.dense(x, net.constant(np.full((8, 8), scale, "float32"))) + scale
     net.output(x)
     _, weights = lw.extract_tasks(net)
     assert sorted(weights) == [1, 2]

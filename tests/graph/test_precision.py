@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,8 @@ def is_large_product(op: Operation) -> bool:
     """True for products but those of fewer rows than matrix units have, which are left to lanes."""
     if not isinstance(op, ApplyOp) or op.operator.data not in PRODUCTS:
         return False
-    return op.operator.data == "conv2d" or shape_of(op.outputs[0])[0] >= 16
+    shape = shape_of(op.outputs[0])
+    return op.operator.data == "conv2d" or (prod(shape[:-1]) if op.operator.data == "einsum" else shape[0]) >= 16
 
 
 def on_cuda(net: lw.Network, feeds: dict[str, Any]) -> list[Any]:

@@ -1,0 +1,140 @@
+"""The pass that computes several products of one tensor as one, whose parts lie one behind the other in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ...dialects.graph import ApplyOp
+from ...dialects.numpy_types import NARROW_FLOATS
+from ..runtime.plan import ALIGNMENT
+from ..types import dtype_of, shape_of
+from ._rewrite import (
+    Before,
+    applied,
+    is_constant,
+    is_elementwise,
+    networks,
+    put_in_order,
+    readers,
+    replace,
+    used_once,
+    users,
+)
+from .split_products import MOST_ROWS, chain_behind, parts_read
+
+_TILE = 128
+"""Rows, and columns, of the largest tile of a product that a block of threads computes."""
+
+
+@dataclass(frozen=True)
+class JoinProducts(ModulePass):
+    """dense(x, w), dense(x, v) -> parts of transpose(dense(x, w and v)), and so slices of the columns of a product.
+
+    Queries, keys and values of attention are one product then, its parts ahead of its rows, as
+    `lw-graph-fold-transposes` writes them and `lw-graph-place-slices` reads them, without a kernel. For products of
+    16-bit floats, of more rows than `lw-graph-split-products` takes. Products are joined where one has not a tile for
+    each of the `cores`: 128 rows of 768 columns have 6 for the 132 of an H200. Not joined are those that an elementwise
+    operator reads, which shares a kernel with one, and such as have constants added to some.
+    """
+
+    name: ClassVar[str] = "lw-graph-join-products"
+    cores: int = 1
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for found in applied(op):
+            if _is_one(found):
+                _put_parts_ahead(found)
+        alike: dict[object, list[ApplyOp]] = {}
+        for found in applied(op):
+            rows, columns = (*shape_of(found.outputs[0]), 0, 0)[:2]
+            tiles = -(-rows // _TILE) * -(-columns // _TILE)
+            if found.operator.data == "dense" and _is_one(found) and tiles < self.cores and _is_joined(found):
+                weight, biased = found.inputs[1], _bias_of(found) is not None
+                alike.setdefault((found.inputs[0], shape_of(weight), biased), []).append(found)
+        for products in alike.values():
+            if len(products) > 1 and _is_aligned(products[0].outputs[0], 1):
+                _join(products)
+        for function in networks(op):
+            put_in_order(function.body.block)
+
+
+def _is_one(op: ApplyOp) -> bool:
+    """True for a product with constant weights that may be joined, or told apart, by its type and its rows."""
+    if op.operator.data not in ("dense", "matmul") or not is_constant(op.inputs[1]):
+        return False
+    return dtype_of(op.outputs[0]) in NARROW_FLOATS and shape_of(op.outputs[0])[0] > MOST_ROWS
+
+
+def _is_aligned(value: SSAValue, parts: int) -> bool:
+    return prod(shape_of(value)) // parts * np.dtype(dtype_of(value)).itemsize % ALIGNMENT == 0
+
+
+def _put_parts_ahead(product: ApplyOp) -> None:
+    """Have slices of a product's columns read the first axis of a transpose of it."""
+    last = chain_behind(product)[-1]
+    value, slices = last.outputs[0], list(users(last.outputs[0]))
+    numbers = parts_read(slices, shape_of(value)[-1])
+    parts = max(numbers, default=0) + 1
+    if numbers and _is_aligned(value, parts):
+        turned = _turned(value, parts)
+        for reader, number in zip(slices, numbers, strict=True):
+            _replace_by_part(reader, turned, number)
+
+
+def _turned(value: SSAValue, parts: int) -> SSAValue:
+    """Return (M, P * N) as (P, M, N), right behind it."""
+    owner = value.owner
+    assert isinstance(owner, Operation) and owner.next_op is not None
+    before, columns = Before(owner.next_op), shape_of(value)[-1]
+    rows = prod(shape_of(value)) // columns
+    apart = before.apply("reshape", value, shape=(rows, parts, columns // parts))
+    return before.apply("transpose", apart, axes=(1, 0, 2))
+
+
+def _replace_by_part(op: Operation, turned: SSAValue, number: int) -> None:
+    before = Before(op)
+    part = before.apply("strided_slice", turned, begin=[number], end=[number + 1], strides=[1], axes=[0])
+    replace(op, [before.reshape(part, shape_of(op.results[0]))])
+
+
+def _bias_of(product: ApplyOp) -> ApplyOp | None:
+    """Return the operator that adds a constant of one element a column to a product."""
+    value = product.outputs[0]
+    if not used_once(value):
+        return None
+    (op,) = users(value)
+    if not isinstance(op, ApplyOp) or op.operator.data != "add" or shape_of(op.outputs[0]) != shape_of(value):
+        return None
+    (bias,) = [v for v in op.inputs if v is not value]
+    shape = shape_of(bias)
+    return op if is_constant(bias) and prod(shape) == shape[-1] == shape_of(value)[1] else None
+
+
+def _is_joined(product: ApplyOp) -> bool:
+    """True where no elementwise operator reads a product, but one that adds a bias."""
+    last = _bias_of(product) or product
+    return not any(map(is_elementwise, readers(last.outputs[0])))
+
+
+def _join(products: Sequence[ApplyOp]) -> None:
+    """Put one product in the place of several of the same tensor, and its parts in the place of their results."""
+    first, biases = products[0], [_bias_of(product) for product in products]
+    before = Before(first)
+    made = before.apply("dense", first.inputs[0], before.apply("concatenate", *(p.inputs[1] for p in products), axis=0))
+    columns = shape_of(first.outputs[0])[1]
+    added = [next(v for v in op.inputs if v is not p.outputs[0]) for op, p in zip(biases, products, strict=True) if op]
+    if added:
+        flat = [before.reshape(v, (columns,)) for v in added]
+        made = before.apply("add", made, before.apply("concatenate", *flat, axis=0))
+    turned = _turned(made, len(products))
+    for number, (product, bias) in enumerate(zip(products, biases, strict=True)):
+        _replace_by_part(bias or product, turned, number)

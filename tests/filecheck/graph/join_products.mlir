@@ -1,0 +1,28 @@
+// RUN: xdsl-opt %s -p 'lw-graph-join-products{cores=132},dce' | filecheck %s
+
+// CHECK-LABEL: func.func @three
+func.func @three(%x: tensor<32x16xf16>) -> (tensor<32x16xf16>, tensor<32x16xf16>) {
+  // CHECK-NEXT: %v = lw_graph.constant "v" : tensor<16x16xf16>
+  // CHECK-NEXT: %w = lw_graph.constant "w" : tensor<16x16xf16>
+  // CHECK-NEXT: %[[W:.*]] = lw_graph.apply "concatenate" (%v, %w) : {{.*}} -> tensor<32x16xf16>
+  // CHECK-NEXT: %[[P:.*]] = lw_graph.apply "dense" (%x, %[[W]])
+  // CHECK: lw_graph.apply "transpose" (%{{.*}}) <axes = [1, 0, 2]> : (tensor<32x2x16xf16>) -> tensor<2x32x16xf16>
+  // CHECK: lw_graph.apply "strided_slice" (%{{.*}}) <axes = [0], begin = [0], end = [1], strides = [1]>
+  // CHECK: lw_graph.apply "strided_slice" (%{{.*}}) <axes = [0], begin = [1], end = [2], strides = [1]>
+  %v = lw_graph.constant "v" : tensor<16x16xf16>
+  %a = lw_graph.apply "dense" (%x, %v) : (tensor<32x16xf16>, tensor<16x16xf16>) -> tensor<32x16xf16>
+  %w = lw_graph.constant "w" : tensor<16x16xf16>
+  %b = lw_graph.apply "dense" (%x, %w) : (tensor<32x16xf16>, tensor<16x16xf16>) -> tensor<32x16xf16>
+  func.return %a, %b : tensor<32x16xf16>, tensor<32x16xf16>
+}
+
+// CHECK-LABEL: func.func @single
+func.func @single(%x: tensor<32x16xf32>) -> (tensor<32x16xf32>, tensor<32x16xf32>) {
+  // CHECK-NOT: "concatenate"
+  // CHECK: func.return
+  %v = lw_graph.constant "v" : tensor<16x16xf32>
+  %w = lw_graph.constant "w" : tensor<16x16xf32>
+  %a = lw_graph.apply "dense" (%x, %v) : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32>
+  %b = lw_graph.apply "dense" (%x, %w) : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32>
+  func.return %a, %b : tensor<32x16xf32>, tensor<32x16xf32>
+}

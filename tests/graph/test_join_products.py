@@ -1,0 +1,88 @@
+"""Products of one tensor as one, on GPUs with matrix units: queries, keys and values, whose parts are no kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from attention_networks import FORMS, Block, attention_network, projected
+from small_networks import feeds_of
+
+import loopwright as lw
+from loopwright.backends.scheduled import scheduled_kernel
+from loopwright.backends.targets import resolve_target
+from loopwright.dialects.graph import ApplyOp, GroupOp
+from loopwright.graph.precision import in_precision
+from loopwright.graph.tasks import group_tasks, grouping_for
+from loopwright.search.measure.check import check_outputs
+
+H200 = "cuda model=h200"
+FOR_CUDA = grouping_for(resolve_target(H200))
+
+
+def check(net: lw.Network, precision: str | None = "float16") -> list[str]:
+    """The kernels of a network on a GPU; what it computes is held to single precision."""
+    made, given = in_precision(net, precision).transform(FOR_CUDA), feeds_of(net)
+    for got, wanted in zip(made.evaluate(**given), net.evaluate(**given), strict=True):
+        exact = np.asarray(wanted)
+        np.testing.assert_allclose(np.asarray(got), exact, rtol=5e-3, atol=5e-3 * np.abs(exact).max())
+    return [op.label.data for op in made.module.walk() if isinstance(op, GroupOp)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_attention_is_five_kernels(form: str, batch: int) -> None:
+    """With several samples the mask is added in a kernel of its own."""
+    kernels = check(attention_network(Block(batch=batch, rows=32, heads=2, size=16, mask="causal", form=form)))
+    scores = ["einsum_add"] if batch == 1 else ["einsum", "add"]
+    assert [k for k in kernels if k != "cast"] == ["einsum_add", *scores, "softmax", "einsum", "dense_add_add_cast"]
+
+
+def test_single_precision_keeps_its_products() -> None:
+    kernels = check(attention_network(Block(batch=1, rows=32, heads=2, size=16)), None)
+    assert kernels.count("dense_add") == 3
+
+
+def products_of(rows: int, columns: tuple[int, ...], read: Any) -> int:
+    """How many kernels with a product there are of several of one tensor, each read in a way."""
+    net: Any = lw.Network("products")
+    x = net.input("x", (rows, 16))
+    made = [projected(net, x, f"w{k}", n, 16) for k, n in enumerate(columns)]
+    net.output(*(read(net, value) for value in made))
+    return sum("dense" in kernel or "einsum" in kernel for kernel in check(net))
+
+
+def turned(net: Any, value: Any) -> Any:
+    return net.softmax(net.transpose(value), axis=1)
+
+
+def test_which_products_are_joined() -> None:
+    assert products_of(32, (16, 16, 16), turned) == 1
+    assert products_of(32, (16, 32, 16), turned) == 2
+    assert products_of(32, (16, 16), lambda net, value: net.gelu(value)) == 2
+    assert products_of(16, (16, 16), turned) == 2
+    assert products_of(20, (10, 10), turned) == 2  # parts would not start where memory is aligned
+
+
+def test_products_that_fill_a_device_stay_apart() -> None:
+    net: Any = lw.Network("large")
+    x = net.input("x", (256, 16))
+    net.output(*(turned(net, projected(net, x, name, 256, 16)) for name in ("a", "b")))
+    prepared = in_precision(net, "float16")
+
+    def products(cores: int) -> int:
+        made = prepared.transform(f"lw-graph-join-products{{cores={cores}}},dce")
+        return sum(op.operator.data == "dense" for op in made.module.walk() if isinstance(op, ApplyOp))
+
+    assert products(4) == 2 and products(5) == 1
+
+
+def test_kernels_compute_what_their_operators_say() -> None:
+    net = in_precision(attention_network(Block(batch=1, rows=32, heads=2, size=16, mask="padding")), "float16")
+    target = resolve_target(H200)
+    for task in {id(pair.task): pair.task for pair in group_tasks(net.transform(FOR_CUDA), target)}.values():
+        schedule, reference = task.default_schedule, task.reference
+        found = lw.interpret(scheduled_kernel(str(task.module), schedule), *reference.inputs)
+        outputs = [np.asarray(x) for x in (found if isinstance(found, tuple | list) else [found])]
+        check_outputs(task.name, [f"output {k}" for k in range(len(outputs))], outputs, reference, schedule)
