@@ -38,6 +38,9 @@ _FOR_CUDA = "lw-graph-fold-transposes,lw-graph-simplify,cse,dce,lw-graph-fold-co
 _INTEGERS = "lw-graph-simplify,cse,lw-graph-integer-products{{words={}}},dce"
 _BYTE_UNITS = {"uint8": ("avx512vnni", "avxvnni", "amx-int8"), "int8": ("dotprod", "i8mm")}
 """Words that data of products are kept in -> the features of CPUs that have instructions for them."""
+_FLAT = "lw-graph-flatten-softmax{{least_rows={}}},lw-graph-simplify,dce"
+_UNITS_SINCE, _TILE = 80, 16
+"""The compute capability from which on attention of 16-bit floats is one kernel, and what divides its extents."""
 _LANE_BYTES = 4
 """Bytes of a lane of attention, which is of float32."""
 
@@ -45,7 +48,8 @@ _LANE_BYTES = 4
 def grouping_for(target: Target) -> str:
     """Return the passes from a network as it was built to groups for a target.
 
-    On CPUs attention is one group where its queries fill the lanes of a vector; with fewer its kernels stay apart.
+    On CPUs attention is one group where its queries fill the lanes of a vector; with fewer its kernels stay apart. On
+    CUDA devices with matrix units it is where it is of 16-bit floats and tiles divide it.
     """
     return f"{_INTEGERS.format(words_for(target))},{_groups(target)}"
 
@@ -55,12 +59,17 @@ def _groups(target: Target) -> str:
         passes = f"{PREPARE},{_FOR_GPUS}"
         if target.kind == "cuda":
             passes += f",lw-graph-join-products{{cores={target.cores}}},{_FOR_CUDA}"
-        return GROUPED.replace(PREPARE, passes)
+        found = GROUPED.replace(PREPARE, passes)
+        units = target.kind == "cuda" and target.compute_capability >= _UNITS_SINCE
+        return (
+            found.replace("lw-graph-fuse", f"{_FLAT.format(1)},lw-graph-fuse{{attention_tile={_TILE}}}")
+            if units
+            else found
+        )
     lanes = target.vector_bytes // _LANE_BYTES
     if lanes < 2:
         return GROUPED
-    flat = f"lw-graph-flatten-softmax{{least_rows={lanes}}},lw-graph-simplify,dce"
-    return GROUPED.replace("lw-graph-fuse", f"{flat},lw-graph-fuse{{attention_rows={lanes}}}")
+    return GROUPED.replace("lw-graph-fuse", f"{_FLAT.format(lanes)},lw-graph-fuse{{attention_rows={lanes}}}")
 
 
 def words_for(target: Target) -> str:

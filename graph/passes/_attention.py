@@ -2,45 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from xdsl.ir import SSAValue
 
 from ...dialects.graph import ApplyOp
 from ..types import dtype_of, shape_of
 from ._rewrite import is_constant, is_elementwise, producer, used_once
 
+PRODUCTS = ("batch_matmul", "einsum")
+"""Operators that products of attention are."""
 
-def attention_before(op: ApplyOp, least_rows: int) -> list[ApplyOp]:
-    """Return the operators of attention that ends in `op`, in order; none where `op` ends no such.
 
-    Nobody else reads what is between its products, all of it is float32, and it has `least_rows` queries at least. What
-    differs from query to query in the steps is constant: queries are lanes, and those of other tensors are loaded one
-    by one (12 heads of 512 x 512 x 64 with such a mask take 16.9 ms in one kernel, 16.0 in three; of a constant 14.1
-    and 14.7).
+@dataclass(frozen=True)
+class Form:
+    """Attention that is one kernel: of these types, with so many queries at least, and `tile` dividing its extents.
+
+    With `lanes` queries are lanes, and what differs from one to the next in the steps is constant: that of other
+    tensors is loaded one by one (12 heads of 512 x 512 x 64 with such a mask take 16.9 ms in one kernel, 16.0 in three;
+    of a constant 14.1 and 14.7).
     """
-    softmax = producer(op.inputs[0], "softmax") if op.operator.data == "batch_matmul" else None
-    if softmax is None or op.options.values.get("transpose_a", False) or not used_once(softmax.outputs[0]):
+
+    dtypes: tuple[str, ...]
+    least_rows: int = 1
+    tile: int = 1
+    lanes: bool = False
+
+
+def attention_before(op: ApplyOp, form: Form) -> list[ApplyOp]:
+    """Return the operators of attention of a form that ends in `op`, in order; none where `op` ends no such.
+
+    Nobody else reads what is between its products.
+    """
+    softmax = producer(op.inputs[0], "softmax") if op.operator.data in PRODUCTS else None
+    if softmax is None or not _sums_last(op) or not used_once(softmax.outputs[0]):
         return []
     shape = shape_of(softmax.outputs[0])
-    if softmax.options.values.get("axis", -1) not in (-1, len(shape) - 1) or shape[-2] < least_rows:
+    if softmax.options.values.get("axis", -1) not in (-1, len(shape) - 1) or shape[-2] < form.least_rows:
         return []
-    if any(dtype_of(v) != "float32" for v in (*op.inputs, *op.outputs)):
+    if any(dtype_of(v) not in form.dtypes for v in (*op.inputs, *op.outputs)):
         return []
-    scored = _scores(softmax)
-    return [*scored, softmax, op] if scored else []
+    scored = _scores(softmax, form)
+    if not scored or any(n % form.tile for n in (*shape[-2:], *_summed(scored[0]), *_columns(op))):
+        return []
+    return [*scored, softmax, op]
 
 
-def _scores(reader: ApplyOp) -> list[ApplyOp]:
+def _scores(reader: ApplyOp, form: Form) -> list[ApplyOp]:
     """Return the product, and the elementwise operators behind it, that lead to what `reader` reads in its shape."""
     shape = shape_of(reader.outputs[0])
     for value in reader.inputs:
         owner = value.owner
         if not isinstance(owner, ApplyOp) or not used_once(value) or shape_of(value) != shape:
             continue
-        if owner.operator.data == "batch_matmul" and dtype_of(value) == "float32":
+        if owner.operator.data in PRODUCTS and dtype_of(value) in form.dtypes:
             return [owner]
-        if is_elementwise(owner) and (found := _scores(owner)):
+        if is_elementwise(owner) and (found := _scores(owner, form)):
             masks = [v for v in owner.inputs if v.owner is not found[-1]]
-            return [*found, owner] if all(map(_is_cheap, masks)) else []
+            return [*found, owner] if not form.lanes or all(map(_is_cheap, masks)) else []
     return []
 
 
@@ -48,3 +68,41 @@ def _is_cheap(mask: SSAValue) -> bool:
     """True for a tensor that is constant, or the same for all queries."""
     shape = shape_of(mask)
     return len(shape) < 2 or shape[-2] == 1 or is_constant(mask)
+
+
+# -- axes of products -------------------------------------------------------------------------------------------------
+
+
+def _letters(op: ApplyOp) -> tuple[str, str, str]:
+    """Return the axes of both factors and of the result, one letter each; empty for no product of two tensors."""
+    if op.operator.data == "batch_matmul":
+        first = "bkm" if op.options.values.get("transpose_a", False) else "bmk"
+        return first, "bnk" if op.options.values.get("transpose_b", False) else "bkn", "bmn"
+    factors, _, result = str(op.options.values["equation"]).replace(" ", "").partition("->")
+    first, _, second = factors.partition(",")
+    plain = "".join((first, second, result)).isalpha()
+    return (first, second, result) if plain else ("", "", "")
+
+
+def _extents(op: ApplyOp, letters: set[str]) -> Iterator[int]:
+    """The extents of axes of the second factor."""
+    _, second, _ = _letters(op)
+    return (n for x, n in zip(second, shape_of(op.inputs[1]), strict=False) if x in letters)
+
+
+def _sums_last(op: ApplyOp) -> bool:
+    """True where a product sums over the last axis of its first factor, and keeps all others of that."""
+    first, second, result = _letters(op)
+    return bool(first) and first[-1] in second and first[-1] not in result and set(first[:-1]) <= set(result)
+
+
+def _summed(op: ApplyOp) -> list[int]:
+    """Extents of the axes that a product sums over."""
+    first, second, result = _letters(op)
+    return [*_extents(op, set(first) & set(second) - set(result))]
+
+
+def _columns(op: ApplyOp) -> list[int]:
+    """Extents of the axes of a product's result that its second factor alone has."""
+    first, _, result = _letters(op)
+    return [*_extents(op, set(result) - set(first))]

@@ -13,6 +13,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
 from ..types import shape_of
+from ._attention import PRODUCTS
 from ._rewrite import Before, applied, is_elementwise, producer, replace, used_once
 
 _SMALL = 8
@@ -28,8 +29,9 @@ class FlattenSoftmax(ModulePass):
 
     Models keep batch and heads apart, (batch, heads, rows, keys), but for their products: in one shape scores, masks,
     softmax and weighted sum are read axis by axis. Masks with an axis for one of the two are written for both where
-    they are small; where they are not, or where there are fewer than `least_rows`, all stays. What a try leaves that
-    comes to nothing is dead.
+    they are small; where they are not, or where there are fewer than `least_rows`, all stays. Where a product reads
+    softmax as it is, steps before that take its shape instead: softmax(f(reshape(g(reshape(x))))) -> softmax(f(g(x))).
+    What a try leaves that comes to nothing is dead.
     """
 
     name: ClassVar[str] = "lw-graph-flatten-softmax"
@@ -37,8 +39,9 @@ class FlattenSoftmax(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in applied(op):
-            if found.operator.data == "batch_matmul":
+            if found.operator.data in PRODUCTS:
                 _flatten(found, self.least_rows)
+                _straighten(found)
 
 
 def _flatten(product: ApplyOp, least_rows: int) -> None:
@@ -87,3 +90,34 @@ def _flat_mask(value: SSAValue, own: Shape, apart: Shape, before: Before) -> SSA
             return None
         value = before.apply("broadcast_to", before.reshape(value, own), shape=(*apart[:2], *rest))
     return before.reshape(value, (prod(apart[:2]), *rest))
+
+
+def _straighten(product: ApplyOp) -> None:
+    """Take views of one shape and back out of the steps before a softmax that a product reads as it is."""
+    softmax = producer(product.inputs[0], "softmax")
+    if softmax is None or not used_once(softmax.outputs[0]):
+        return
+    (value,), before = softmax.inputs, Before(softmax)
+    found = _without_views(value, shape_of(value), before)
+    if found is not None and found is not value:
+        label, options = softmax.outputs[0].name_hint, softmax.options.values
+        replace(softmax, [before.apply("softmax", found, label=label, **options)])
+
+
+def _without_views(value: SSAValue, shape: Shape, before: Before) -> SSAValue | None:
+    """Return a value, which has a shape or is a view of one that has, with its steps in that; None for others."""
+    own, owner = shape_of(value), value.owner
+    if prod(own) == 1:
+        return value
+    view = producer(value, "reshape")
+    if view is not None and prod(own) == prod(shape):
+        return _without_views(view.inputs[0], shape, before)
+    if not (isinstance(owner, ApplyOp) and is_elementwise(owner) and used_once(value)):
+        return value if own == shape else None
+    inputs = [v if own == shape != shape_of(v) else _without_views(v, shape, before) for v in owner.inputs]
+    found = [v for v in inputs if v is not None]
+    if len(found) < len(inputs):
+        return None
+    if own == shape and all(new is old for new, old in zip(found, owner.inputs, strict=True)):
+        return value
+    return before.apply(owner.operator.data, *found, label=value.name_hint, **owner.options.values)

@@ -14,9 +14,10 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp, group_body
+from ...dialects.numpy_types import NARROW_FLOATS
 from ..operator import Kind, operator
 from ..types import shape_of
-from ._attention import attention_before
+from ._attention import Form, attention_before
 from ._dominators import post_dominators, region_between
 from ._rewrite import group_label, networks, producer, put_in_order, users
 
@@ -36,18 +37,22 @@ class Fuse(ModulePass):
     them; those of elementwise operators also before one over rows. An operator that reads a table where data say takes
     in what computes the places, and not what computes the table. Views and parts stay outside: they cost nothing.
     `depth` is the most operators of a group. With `attention_rows`, two products with a softmax between them and
-    elementwise operators before that are one group where they have so many rows at least, of float32.
+    elementwise operators before that are one group where they have so many rows at least, of float32; with
+    `attention_tile` where that divides queries, keys and elements, of 16-bit floats.
     """
 
     name: ClassVar[str] = "lw-graph-fuse"
     depth: int = 64
     attention_rows: int = 0
+    attention_tile: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in networks(op):
             grouping = _Grouping(function, self.depth)
             if self.attention_rows:
-                grouping.join_attention(self.attention_rows)
+                grouping.join_attention(Form(("float32",), self.attention_rows, lanes=True))
+            if self.attention_tile:
+                grouping.join_attention(Form(NARROW_FLOATS, tile=self.attention_tile))
             grouping.run()
             for members in grouping.groups():
                 _make_group(members)
@@ -78,10 +83,10 @@ class _Grouping:
         self.members: dict[int, list[ApplyOp]] = {n: [op] for n, op in enumerate(self.ops)}
         self.depth = depth
 
-    def join_attention(self, least_rows: int) -> None:
-        """Make each attention a group."""
+    def join_attention(self, form: Form) -> None:
+        """Make each attention of a form a group."""
         for op in self.ops:
-            members = attention_before(op, least_rows)
+            members = attention_before(op, form)
             if members and len(members) <= self.depth and all(len(self.members[self.group[m]]) == 1 for m in members):
                 self._merge({self.group[member] for member in members}, op)
 

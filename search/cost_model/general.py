@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from ..features.catalogue import MATRIX_UNIT, PRIOR, WORK, names
+from ..features.catalogue import MATRIX_UNIT, PRIOR, STAGES, WORK, names
 from .forest import Forest
 from .plain_file import Fields, Plain, PlainFileError
 from .protocol import MOST_COLUMNS, Floats, Tasks, finite
@@ -22,8 +23,8 @@ BINS = 63
 PENALTY = 100.0
 """Of the linear part, in samples."""
 SEEN_PERCENT = 95
-NO_WORK = -1.0
-"""Less than the work of any workload."""
+UNSEEN: Mapping[str, float] = {WORK: -1.0, STAGES: -1.0}
+"""Less than any candidate has, by the column's name."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,16 @@ class General(SavedCostModel):
     the rules' estimates give 1.48. Of 3,737 of these, trees alone gave 1.26, the linear function alone 1.25, both 1.22.
     Features are found by their names, so that a catalogue that has grown does no harm; PlainFileError where one is
     gone. Candidates on matrix units are unseen to a model that was trained without any, and so are those of much larger
-    workloads than its own: for them it goes by the rules' estimates. `seen_work` is the work, in the units of its
-    column, that 95% of its candidates on matrix units do not exceed.
+    workloads, or of more stages, than its own: for them it goes by the rules' estimates. `seen` is what those that it
+    was trained on do not exceed in some columns, in the units of these.
     """
 
     kind = "general"
     ready = True
 
-    def __init__(self, columns: tuple[str, ...], forest: Forest, slope: Slope, seen_work: float = NO_WORK) -> None:
+    def __init__(
+        self, columns: tuple[str, ...], forest: Forest, slope: Slope, seen: Mapping[str, float] = UNSEEN
+    ) -> None:
         known = [*names(), PRIOR.name]
         missing = [name for name in columns if name not in known]
         if missing:
@@ -81,7 +84,7 @@ class General(SavedCostModel):
         self.columns = columns
         self._forest = forest
         self._slope = slope
-        self._seen_work = seen_work
+        self._seen = dict(seen)
         self._at = np.array([known.index(name) for name in columns], dtype=np.int64)
 
     @classmethod
@@ -105,7 +108,7 @@ class General(SavedCostModel):
         values = logs - workload_means(logs[:, None], tasks)[:, 0]
         with at_most(1):  # on so few samples, threads that wait for each other take longer than one
             trees.fit(known, values)
-        return cls(columns, Forest.of(trees), Slope.fitted(known, values, tasks), _seen_work(columns, features))
+        return cls(columns, Forest.of(trees), Slope.fitted(known, values, tasks), _seen(columns, features))
 
     def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:
         """Learn nothing."""
@@ -124,7 +127,7 @@ class General(SavedCostModel):
         """
         columns = [*names(), PRIOR.name]
         unseen = features[:, columns.index(MATRIX_UNIT)] > 0
-        unseen &= features[:, columns.index(WORK)] > self._seen_work
+        unseen &= np.any([features[:, columns.index(name)] > most for name, most in self._seen.items()], axis=0)
         if not unseen.any():
             return predicted
         estimated = -finite(features[:, columns.index(PRIOR.name)]).astype(np.float64)
@@ -137,7 +140,7 @@ class General(SavedCostModel):
             "columns": list(self.columns),
             "forest": self._forest.state(),
             "slope": self._slope.state(),
-            "seen_work": self._seen_work,
+            "seen": np.array([self._seen[name] for name in UNSEEN]),
         }
 
     @classmethod
@@ -147,16 +150,22 @@ class General(SavedCostModel):
         if not 0 < len(columns) <= MOST_COLUMNS:
             raise PlainFileError(f"'columns' must be names of features, {MOST_COLUMNS} at most")
         width = len(columns)
-        seen = fields.number("seen_work") if fields.has("seen_work") else NO_WORK
-        return cls(columns, Forest.read(fields.part("forest"), width), Slope.read(fields.part("slope"), width), seen)
+        forest, slope = Forest.read(fields.part("forest"), width), Slope.read(fields.part("slope"), width)
+        if not fields.has("seen"):
+            return cls(columns, forest, slope)
+        seen = fields.array("seen", "<f8", (len(UNSEEN),))
+        return cls(columns, forest, slope, {name: float(most) for name, most in zip(UNSEEN, seen, strict=True)})
 
 
-def _seen_work(columns: tuple[str, ...], features: Floats) -> float:
-    """The work that 95% of the candidates on matrix units do not exceed; NO_WORK where there are none."""
-    if MATRIX_UNIT not in columns or WORK not in columns:
-        return NO_WORK
-    work = features[features[:, columns.index(MATRIX_UNIT)] > 0, columns.index(WORK)]
-    return float(np.percentile(work, SEEN_PERCENT)) if len(work) else NO_WORK
+def _seen(columns: tuple[str, ...], features: Floats) -> Mapping[str, float]:
+    """The work that 95% of the candidates on matrix units do not exceed, and the stages that none does."""
+    if not {MATRIX_UNIT, *UNSEEN} <= {*columns}:
+        return UNSEEN
+    known = features[features[:, columns.index(MATRIX_UNIT)] > 0]
+    if not len(known):
+        return UNSEEN
+    work, stages = (known[:, columns.index(name)] for name in (WORK, STAGES))
+    return {WORK: float(np.percentile(work, SEEN_PERCENT)), STAGES: float(stages.max())}
 
 
 def workload_means(values: Floats, tasks: Tasks) -> npt.NDArray[np.float64]:

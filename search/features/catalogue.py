@@ -166,6 +166,8 @@ MATRIX_UNIT = "main.matrix_unit"
 
 WORK = "program.work"
 """The column of what a workload asks for, which its candidates have in common."""
+STAGES = "program.stages"
+"""The column of the blocks that a candidate has."""
 
 PRIOR = Feature("prior.seconds", "log2/ideal", "what the sketch's rule estimates; missing for IR of unknown origin")
 

@@ -12,7 +12,7 @@ from loopwright.search.cost_model.general import General, workload_means
 from loopwright.search.cost_model.grounded import Grounded
 from loopwright.search.cost_model.plain_file import PlainFileError
 from loopwright.search.cost_model.shipped import shipped_model
-from loopwright.search.features.catalogue import MATRIX_UNIT, PRIOR, WORK, names
+from loopwright.search.features.catalogue import MATRIX_UNIT, PRIOR, STAGES, WORK, names
 
 COLUMNS = (*names(), PRIOR.name)
 UNIT = COLUMNS.index(MATRIX_UNIT)
@@ -23,7 +23,8 @@ def samples(seed: int, tasks: int = 30, each: int = 20) -> tuple[Floats, Floats,
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(tasks * each, len(COLUMNS))).astype(np.float32)
     features[:, UNIT] = 0
-    features[:, COLUMNS.index(WORK)] = np.abs(features[:, COLUMNS.index(WORK)])
+    for name in (WORK, STAGES):
+        features[:, COLUMNS.index(name)] = np.abs(features[:, COLUMNS.index(name)])
     numbers = np.repeat(np.arange(tasks), each)
     logs = 2 * features[:, 0] + (features[:, 1] > 0) + rng.normal(0, 5, tasks)[numbers]
     return features, np.exp2(logs), numbers
@@ -68,18 +69,19 @@ def test_candidates_on_matrix_units_go_by_their_estimates_where_none_was_trained
 
 
 def test_candidates_on_matrix_units_are_predicted_as_far_as_such_workloads_were_trained_on(tmp_path: Path) -> None:
-    """Those of larger workloads go by their estimates, also once the model comes from a file."""
+    """Those of larger workloads, and of more stages, go by their estimates, also once the model comes from a file."""
     features, times_s, tasks = samples(0)
     features[::2, UNIT] = 12
     features[:, COLUMNS.index(WORK)] = 1 + tasks % 10
+    features[:, COLUMNS.index(STAGES)] = 2
     General.trained(COLUMNS, features, times_s, tasks).save(tmp_path / "model")
     model = lw.load_cost_model(tmp_path / "model")
     found, _, _ = samples(3, tasks=1, each=40)
     found[:, UNIT] = 12
-    for work, by_estimates in ((3, False), (10, False), (11, True)):
-        found[:, COLUMNS.index(WORK)] = work
+    for work, stages, by_estimates in ((3, 1, False), (10, 2, False), (11, 2, True), (3, 3, True)):
+        found[:, COLUMNS.index(WORK)], found[:, COLUMNS.index(STAGES)] = work, stages
         predicted, _ = model.predict(found)
-        assert np.allclose(np.diff(predicted), -np.diff(found[:, -1]), atol=1e-5) is by_estimates, work
+        assert np.allclose(np.diff(predicted), -np.diff(found[:, -1]), atol=1e-5) is by_estimates, (work, stages)
 
 
 def test_features_are_found_by_their_names_and_missed() -> None:
