@@ -60,7 +60,7 @@ class HostMap:
 
 
 class Encoding(NamedTuple):
-    """What cuTensorMapEncodeTiled is told of an array: numbers of cuda.h, the innermost dimension first.
+    """Arguments of cuTensorMapEncodeTiled for an array, in numbers of cuda.h, the innermost dimension first.
 
     `strides` are bytes, of all dimensions but the innermost.
     """

@@ -114,10 +114,22 @@ def _without_views(value: SSAValue, shape: Shape, before: Before) -> SSAValue | 
         return _without_views(view.inputs[0], shape, before)
     if not (isinstance(owner, ApplyOp) and is_elementwise(owner) and used_once(value)):
         return value if own == shape else None
-    inputs = [v if own == shape != shape_of(v) else _without_views(v, shape, before) for v in owner.inputs]
+    inputs = [
+        _without_views(v, shape, before) if shape_of(v) == own else _beside(v, own, shape, before) for v in owner.inputs
+    ]
     found = [v for v in inputs if v is not None]
     if len(found) < len(inputs):
         return None
     if own == shape and all(new is old for new, old in zip(found, owner.inputs, strict=True)):
         return value
     return before.apply(owner.operator.data, *found, label=value.name_hint, **owner.options.values)
+
+
+def _beside(value: SSAValue, own: Shape, shape: Shape, before: Before) -> SSAValue | None:
+    """Return what stretches to the shape `own` as what stretches alike to `shape`; None where that cannot be."""
+    if own == shape:
+        return value
+    alike = next((n for n, (x, y) in enumerate(zip(own[::-1], shape[::-1], strict=False)) if x != y), len(own))
+    given = shape_of(value)
+    ahead = max(0, len(given) - alike)
+    return before.reshape(value, given[ahead:]) if prod(given[:ahead]) == 1 else None

@@ -51,3 +51,23 @@ func.func @large(%s: tensor<6x4x5xf32>, %m: tensor<2x1x4x5xf32>, %v: tensor<6x5x
   %o = lw_graph.apply "batch_matmul" (%q, %v) : (tensor<6x4x5xf32>, tensor<6x5x7xf32>) -> tensor<6x4x7xf32>
   func.return %o : tensor<6x4x7xf32>
 }
+
+// A product that reads softmax as it is: steps that were written in another view are in its shape, and so is the mask.
+// CHECK-LABEL: func.func @apart
+func.func @apart(%q: tensor<2x3x4x6xf32>, %k: tensor<2x3x5x6xf32>, %m: tensor<1x4x5xf32>, %v: tensor<2x3x5x7xf32>) -> tensor<2x3x4x7xf32> {
+  %two = lw_graph.constant "two" = 2.0 : tensor<f32>
+  // CHECK: [[S:%.*]] = lw_graph.apply "einsum"
+  // CHECK-NOT: <shape = [6, 4, 5]>
+  // CHECK: [[Y:%.*]] = lw_graph.apply "multiply" ([[S]], %two) : (tensor<2x3x4x5xf32>, tensor<f32>) -> tensor<2x3x4x5xf32>
+  // CHECK-NEXT: [[M:%.*]] = lw_graph.apply "reshape" (%m) <shape = [4, 5]>
+  // CHECK-NEXT: [[Z:%.*]] = lw_graph.apply "add" ([[Y]], [[M]]) : (tensor<2x3x4x5xf32>, tensor<4x5xf32>) -> tensor<2x3x4x5xf32>
+  // CHECK-NEXT: lw_graph.apply "softmax" ([[Z]]) <axis = 3>
+  %s = lw_graph.apply "einsum" (%q, %k) <equation = "abcd,abed->abce"> : (tensor<2x3x4x6xf32>, tensor<2x3x5x6xf32>) -> tensor<2x3x4x5xf32>
+  %x = lw_graph.apply "reshape" (%s) <shape = [6, 4, 5]> : (tensor<2x3x4x5xf32>) -> tensor<6x4x5xf32>
+  %y = lw_graph.apply "multiply" (%x, %two) : (tensor<6x4x5xf32>, tensor<f32>) -> tensor<6x4x5xf32>
+  %z = lw_graph.apply "add" (%y, %m) : (tensor<6x4x5xf32>, tensor<1x4x5xf32>) -> tensor<6x4x5xf32>
+  %w = lw_graph.apply "reshape" (%z) <shape = [2, 3, 4, 5]> : (tensor<6x4x5xf32>) -> tensor<2x3x4x5xf32>
+  %p = lw_graph.apply "softmax" (%w) <axis = 3> : (tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  %o = lw_graph.apply "einsum" (%p, %v) <equation = "abcd,abde->abce"> : (tensor<2x3x4x5xf32>, tensor<2x3x5x7xf32>) -> tensor<2x3x4x7xf32>
+  func.return %o : tensor<2x3x4x7xf32>
+}
