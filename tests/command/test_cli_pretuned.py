@@ -30,6 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     pretuned.index.cache_clear()
 
 
+@pytest.mark.slow(2)
 def test_a_set_is_made_found_and_gone_on_with() -> None:
     code, out, err = call(*ARGV, "--json", "--note", "The machine was busy.")
     assert code == 0, err

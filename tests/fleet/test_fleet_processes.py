@@ -146,6 +146,7 @@ with Measurer(runner.options(MeasureOptions("fake_backend", builders=1))) as mea
 """
 
 
+@pytest.mark.slow(2)
 @pytest.mark.usefixtures("quick_measuring")
 def test_a_killed_tuner_frees_what_it_held() -> None:
     """Its jobs leave the queue, and its arrays the device; they stayed there for 15 minutes."""

@@ -23,6 +23,7 @@ def test_a_disturbed_run_loses_nothing_and_leaves_nothing(disturb: str, kind: st
     assert row.tried >= times
 
 
+@pytest.mark.slow(2)
 def test_lost_records_and_what_is_left_would_be_seen(tmp_path: Path) -> None:
     tally = faults.Tally()
     campaign = faults.Campaign(tmp_path, "task", tally)

@@ -738,6 +738,7 @@ def test_a_table_longer_than_the_terminal_leaves_nothing_behind(monkeypatch: pyt
     assert ("shown are tasks 0 to 4 of 10" in shown) == (height == 14)
 
 
+@pytest.mark.slow(2)
 def test_interrupting_keeps_what_was_measured_and_leaves_no_process(tmp_path: Path) -> None:
     path = tmp_path / "net.jsonl"
     environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parent)}
