@@ -20,7 +20,6 @@ def product(target: lw.Target) -> lw.SearchTask:
     return lw.SearchTask(te.create_module([a, b, topi.matmul(a, b)]), target=target)
 
 
-@pytest.mark.slow(2)
 @pytest.mark.few(1)
 @pytest.mark.usefixtures("quick_measuring")
 @pytest.mark.parametrize(("machine", "target"), [emulated(BOARD, "aarch64")])
