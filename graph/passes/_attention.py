@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
 from ...dialects.graph import ApplyOp
 from ..types import dtype_of, shape_of
+from ._product_axes import product_axes
 from ._rewrite import is_constant, is_elementwise, producer, used_once
 
 PRODUCTS = ("batch_matmul", "einsum")
@@ -44,7 +44,10 @@ def attention_before(op: ApplyOp, form: Form) -> list[ApplyOp]:
     if any(dtype_of(v) not in form.dtypes for v in (*op.inputs, *op.outputs)):
         return []
     scored = _scores(softmax, form)
-    if not scored or any(n % form.tile for n in (*shape[-2:], *_summed(scored[0]), *_columns(op))):
+    if not scored:
+        return []
+    (of_keys, _), (_, of_values) = _extents(scored[0]), _extents(op)
+    if any(n % form.tile for n in (*shape[-2:], *of_keys, *of_values)):
         return []
     return [*scored, softmax, op]
 
@@ -56,7 +59,7 @@ def _scores(reader: ApplyOp, form: Form) -> list[ApplyOp]:
         owner = value.owner
         if not isinstance(owner, ApplyOp) or not used_once(value) or shape_of(value) != shape:
             continue
-        if owner.operator.data in PRODUCTS and dtype_of(value) in form.dtypes:
+        if owner.operator.data in PRODUCTS and product_axes(owner) is not None and dtype_of(value) in form.dtypes:
             return [owner]
         if is_elementwise(owner) and (found := _scores(owner, form)):
             masks = [v for v in owner.inputs if v.owner is not found[-1]]
@@ -73,36 +76,20 @@ def _is_cheap(mask: SSAValue) -> bool:
 # -- axes of products -------------------------------------------------------------------------------------------------
 
 
-def _letters(op: ApplyOp) -> tuple[str, str, str]:
-    """Return the axes of both factors and of the result, one letter each; empty for no product of two tensors."""
-    if op.operator.data == "batch_matmul":
-        first = "bkm" if op.options.values.get("transpose_a", False) else "bmk"
-        return first, "bnk" if op.options.values.get("transpose_b", False) else "bkn", "bmn"
-    factors, _, result = str(op.options.values["equation"]).replace(" ", "").partition("->")
-    first, _, second = factors.partition(",")
-    plain = "".join((first, second, result)).isalpha()
-    return (first, second, result) if plain else ("", "", "")
-
-
-def _extents(op: ApplyOp, letters: set[str]) -> Iterator[int]:
-    """The extents of axes of the second factor."""
-    _, second, _ = _letters(op)
-    return (n for x, n in zip(second, shape_of(op.inputs[1]), strict=False) if x in letters)
-
-
 def _sums_last(op: ApplyOp) -> bool:
-    """True where a product sums over the last axis of its first factor, and keeps all others of that."""
-    first, second, result = _letters(op)
-    return bool(first) and first[-1] in second and first[-1] not in result and set(first[:-1]) <= set(result)
+    """True for a product that sums over the last axis of its first factor, and keeps all others of that."""
+    axes = product_axes(op)
+    if axes is None:
+        return False
+    first, second, result = axes
+    return first[-1] in second and first[-1] not in result and set(first[:-1]) <= set(result)
 
 
-def _summed(op: ApplyOp) -> list[int]:
-    """Extents of the axes that a product sums over."""
-    first, second, result = _letters(op)
-    return [*_extents(op, set(first) & set(second) - set(result))]
-
-
-def _columns(op: ApplyOp) -> list[int]:
-    """Extents of the axes of a product's result that its second factor alone has."""
-    first, _, result = _letters(op)
-    return [*_extents(op, set(result) - set(first))]
+def _extents(op: ApplyOp) -> tuple[list[int], list[int]]:
+    """Extents of the axes that a product sums over, and of those of its result that its second factor alone has."""
+    axes = product_axes(op)
+    assert axes is not None
+    first, second, result = axes
+    known = dict(zip(second, shape_of(op.inputs[1]), strict=True))
+    summed = [n for x, n in known.items() if x in first and x not in result]
+    return summed, [n for x, n in known.items() if x in result and x not in first]

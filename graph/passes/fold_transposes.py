@@ -17,12 +17,12 @@ from ...dialects.graph import ApplyOp
 from ...dialects.numpy_types import NARROW_FLOATS
 from ..operator import Kind, operator
 from ..types import dtype_of, shape_of
+from ._product_axes import product_axes
 from ._rewrite import (
     Before,
     applied,
     is_constant,
     is_elementwise,
-    option,
     readers,
     replace,
     transposed_order,
@@ -65,16 +65,10 @@ class FoldTransposes(ModulePass):
 
 
 def _axes_of(op: ApplyOp) -> tuple[str, str, str] | None:
-    """Return the axes of both factors of a product, and of its result: batch, rows, columns and terms of sums."""
-    name = op.operator.data
-    if name == "dense":
-        return "mk", "nk", "mn"
-    first = "km" if option(op, "transpose_a") else "mk"
-    second = "nk" if option(op, "transpose_b") else "kn"
-    batch = "b" if name == "batch_matmul" else ""
-    if batch and shape_of(op.inputs[0])[0] != shape_of(op.inputs[1])[0]:
+    """Return the axes of a product; None where one batch is stretched to another."""
+    if op.operator.data == "batch_matmul" and shape_of(op.inputs[0])[0] != shape_of(op.inputs[1])[0]:
         return None
-    return batch + first, batch + second, batch + "mn"
+    return product_axes(op)
 
 
 Atom = tuple[str, int]

@@ -18,9 +18,8 @@ from .gpu_model import (
     GLOBAL_LATENCY,
     LAUNCH_S,
     MEMORY_BYTES_PER_S,
-    SHARED_RESERVED,
 )
-from .tensor_model import APART, MOST_WRITTEN, UNIT_SPEEDS, Array
+from .tensor_model import APART, MOST_WRITTEN, UNIT_SPEEDS, Array, allotted, resident_blocks, rounds_of
 
 ELEMENT_INSTRUCTIONS = 16
 """Instructions for a score: scale, mask, maximum, exponential, sum, roundings. Counted in the code, not measured."""
@@ -84,7 +83,7 @@ class AttentionModel:
         on, (warps, tiles, terms, stages) = multiprocessor_of(self.target), self._numbers(c)
         threads, registers = self.threads(c), self.registers(c)
         mask = (threads <= self.target.max_threads_per_block) & (registers <= on.registers_per_thread)
-        mask &= np.ceil(registers / 8) * 8 * threads * c[self.resident] <= on.registers
+        mask &= allotted(registers) * threads * c[self.resident] <= on.registers
         mask &= self.shared_bytes(c) <= self.target.max_shared_bytes
         mask &= self._products(c) * (self.intrinsic.n // 8) <= MOST_WRITTEN
         mask &= self.queries % (warps * tiles * self.intrinsic.m) == 0
@@ -92,10 +91,7 @@ class AttentionModel:
 
     def _resident(self, c: Columns) -> Array:
         """Blocks of a multiprocessor at a time."""
-        on, threads = multiprocessor_of(self.target), self.threads(c)
-        registers = np.ceil(self.registers(c) / 8) * 8 * threads
-        most = np.minimum(on.threads // threads, on.shared_bytes // (self.shared_bytes(c) + SHARED_RESERVED))
-        return np.asarray(np.maximum(1, np.minimum(most, on.registers // registers)))
+        return resident_blocks(self.target, self.threads(c), self.shared_bytes(c), allotted(self.registers(c)))
 
     def _of_block(self, c: Columns, resident: Array) -> Array:
         """Cycles of a block of keys in all resident blocks of threads."""
@@ -122,8 +118,7 @@ class AttentionModel:
         warps, tiles, terms, _ = self._numbers(c)
         cores, resident = max(1, self.target.cores), self._resident(c)
         blocks = self.batch * np.ceil(self.queries / (warps * tiles * self.intrinsic.m))
-        whole = blocks // (cores * resident)
-        rest = np.ceil((blocks - whole * cores * resident) / cores)
+        whole, rest = rounds_of(blocks, cores, resident)
         once = self._of_block(c, np.maximum(1.0, rest))
         steps = self.keys / terms + 1
         cycles = steps * (whole * self._of_block(c, resident) + np.where(rest > 0, once, 0.0)) + 2.0 * GLOBAL_LATENCY

@@ -109,7 +109,7 @@ class TensorModel:
 
     def _allotted(self, c: Columns) -> Array:
         """Registers that a thread takes of a multiprocessor's."""
-        return np.asarray(np.ceil(self.registers(c) / 8) * 8)
+        return allotted(self.registers(c))
 
     def written(self, c: Columns) -> Array:
         """Instructions of the intrinsic that are written out in a fill."""
@@ -145,9 +145,7 @@ class TensorModel:
 
     def _resident(self, c: Columns) -> Array:
         """Blocks of a multiprocessor at a time."""
-        on, threads = multiprocessor_of(self.target), self.threads(c)
-        most = np.minimum(on.threads // threads, on.shared_bytes // (self.shared_bytes(c) + SHARED_RESERVED))
-        return np.asarray(np.maximum(1, np.minimum(most, on.registers // (self._allotted(c) * threads))))
+        return resident_blocks(self.target, self.threads(c), self.shared_bytes(c), self._allotted(c))
 
     def _copy_instructions(self, c: Columns) -> Array:
         """Instructions of a thread for a fill."""
@@ -185,8 +183,7 @@ class TensorModel:
     def _cycles(self, c: Columns) -> Array:
         """Cycles from the first block of threads to the last."""
         cores, resident, blocks = max(1, self.target.cores), self._resident(c), self.blocks(c)
-        whole = blocks // (cores * resident)
-        rest = np.ceil((blocks - whole * cores * resident) / cores)
+        whole, rest = rounds_of(blocks, cores, resident)
         fills = self._part(c) / self._fill(c) + np.minimum(c[self.stages] - 1.0, 1)
         once = self._of_fill(c, np.maximum(1.0, rest))
         busy = fills * (whole * self._of_fill(c, resident) + np.where(rest > 0, once, 0.0))
@@ -204,3 +201,21 @@ class TensorModel:
         if self.split:
             seconds = seconds + LAUNCH_S + 2.0 * results * c[self.split] * sums / MEMORY_BYTES_PER_S
         return np.asarray(seconds)
+
+
+def allotted(registers: Array) -> Array:
+    """Registers that a thread takes of a multiprocessor's, of so many that it asks for."""
+    return np.asarray(np.ceil(registers / 8) * 8)
+
+
+def resident_blocks(target: Target, threads: Array, shared_bytes: Array, registers: Array) -> Array:
+    """Blocks of a multiprocessor at a time, by their threads, shared memory, and registers allotted to a thread."""
+    on = multiprocessor_of(target)
+    most = np.minimum(on.threads // threads, on.shared_bytes // (shared_bytes + SHARED_RESERVED))
+    return np.asarray(np.maximum(1, np.minimum(most, on.registers // (registers * threads))))
+
+
+def rounds_of(blocks: Array, cores: int, resident: Array) -> tuple[Array, Array]:
+    """Rounds in which all multiprocessors have as many blocks as fit, and the blocks of each in what is left."""
+    whole = blocks // (cores * resident)
+    return whole, np.ceil((blocks - whole * cores * resident) / cores)

@@ -71,3 +71,8 @@ def block_threads(target: Target, listed: tuple[int, ...]) -> tuple[int, ...]:
     """Return the listed numbers of threads that a block of the target may have, else the most it may have."""
     most = target.max_threads_per_block or UNKNOWN_THREADS
     return tuple(n for n in listed if n <= most) or (most,)
+
+
+def dividing(choices: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """Return those of the choices that divide a count."""
+    return tuple(n for n in choices if count % n == 0)

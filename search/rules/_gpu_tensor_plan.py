@@ -18,6 +18,7 @@ from ..estimates.tensor_model import TensorModel
 from ..sketch.hole import Columns, Derived, Hole
 from ..structure.products import Factor, Product
 from ._gpu_division import Division
+from ._gpu_factors import dividing
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ def plan_tensor(
     b = _side(block, "j", product.b, (family.columns[0], chosen), listed, listed.usual_warps[1], x.reads_shared)
     all_steps = product.depth // x.k
     wanted = min(USUAL_STEPS, all_steps // (1 + bulk))
-    steps = Hole.near(f"{block}_k_steps", _dividing(listed.fills, all_steps), wanted, "tile", f"{block}_k")
+    steps = Hole.near(f"{block}_k_steps", dividing(listed.fills, all_steps), wanted, "tile", f"{block}_k")
     stages = listed.stages[1:] if bulk else listed.stages
     fills = all_steps // steps.default
     rows = product.a.extent // (x.m * a.warps.default * a.tiles.default)
@@ -223,17 +224,13 @@ def _side(
     """Plan a side, whose matrices have so many rows at least, and so many by default."""
     least, extent = extents
     count, label = factor.extent // extent, f"{block}_{axis}"
-    most = _dividing if least == extent else _up_to
+    most = dividing if least == extent else _up_to
     tiles = Hole.near(f"{label}_tiles", most(listed.tiles, factor.extent // least), listed.usual_tiles, "tile", label)
-    warps = Hole.near(f"{label}_warps", _dividing(listed.warps, count // tiles.default), usual, "threads", label)
+    warps = Hole.near(f"{label}_warps", dividing(listed.warps, count // tiles.default), usual, "threads", label)
     every = most(listed.warps, factor.extent // least)
     return SidePlan(
         factor, Hole(warps.name, every, warps.default, warps.kind, warps.axis), tiles, _panel(factor) * in_groups
     )
-
-
-def _dividing(choices: tuple[int, ...], count: int) -> tuple[int, ...]:
-    return tuple(n for n in choices if count % n == 0)
 
 
 def _up_to(choices: tuple[int, ...], count: int) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ from ..structure.anchor import find_anchor
 from ..structure.attention import AttentionBlocks, find_attention
 from ..structure.products import Product, find_products
 from ._gpu_attention import AttentionPlan, write_attention
+from ._gpu_factors import dividing
 
 TERMS = (16, 32, 64, 128)
 """Keys of a block; all of them where they are few."""
@@ -79,10 +80,10 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target) -> AttentionPla
         return None
     x, name = found.scores.intrinsic, block.block_name
     size = (found.scores.depth, found.values.b.extent)
-    terms = _dividing(TERMS, parts.key_extent)
+    terms = dividing(TERMS, parts.key_extent)
     if any(n % x.n for n in (*size, parts.key_extent)) or parts.row_extent % x.m or not terms:
         return None
-    warps = Hole.near(f"{name}_warps", _dividing(WARPS, parts.row_extent // x.m), 4, "threads", name)
+    warps = Hole.near(f"{name}_warps", dividing(WARPS, parts.row_extent // x.m), 4, "threads", name)
     tiles = Hole.near(f"{name}_tiles", TILES, 1, "tile", name)
     of_keys = Hole.near(f"{name}_terms", terms, 64)
     stages = Hole.near(f"{name}_stages", STAGES, min(2, parts.key_extent // of_keys.default), "stages")
@@ -99,10 +100,6 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target) -> AttentionPla
     )
     rows = Derived.of(f"{name}_rows", lambda c: np.asarray(x.m * c[warps.name] * c[tiles.name]), (warps, tiles))
     return AttentionPlan(parts, found.scores, found.values, warps, tiles, of_keys, stages, resident, rows, model)
-
-
-def _dividing(choices: tuple[int, ...], count: int) -> tuple[int, ...]:
-    return tuple(n for n in choices if count % n == 0)
 
 
 def _products(draft: Draft, parts: AttentionBlocks, target: Target) -> _Products | None:

@@ -132,7 +132,7 @@ def test_a_command_asks_for_the_fleet_before_all_else(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What it measures of this machine, and the task, take seconds."""
+    """Before this machine is measured and the task is made, which take seconds."""
     monkeypatch.chdir(tmp_path)
     assert main(["tune", "matmul", "--tracker", fleet.tracker, *place]) == 1
     said = capsys.readouterr()

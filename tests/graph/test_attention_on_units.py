@@ -73,3 +73,13 @@ def test_what_is_exported_is_one_kernel_and_right(kind: str, batch: int) -> None
 def test_extents_that_tiles_do_not_divide_stay_apart(rows: int) -> None:
     labels = str(exported("plain", 1, rows).transform(grouping_for(TARGET)))
     assert "softmax" in labels and "softmax_einsum" not in labels and "softmax_batch_matmul" not in labels
+
+
+def test_scores_that_are_no_product_of_two_tensors_stay_apart() -> None:
+    """Einsums also move and join: of one tensor, or of three."""
+    for factors, equation in ((1, "ba->ab"), (3, "ac,bc,ab->ab")):
+        net = lw.Network("scores")
+        given = [net.input(f"x{k}", (32, 32), "float16") for k in range(factors)]
+        weights = net.softmax(net.einsum(*given, equation=equation))
+        net.output(net.einsum(weights, net.input("v", (32, 32), "float16"), equation="ab,bc->ac"))
+        assert "softmax_einsum" not in str(net.transform(grouping_for(TARGET)))

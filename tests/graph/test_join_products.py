@@ -44,7 +44,7 @@ def test_single_precision_keeps_its_products() -> None:
 
 
 def products_of(rows: int, columns: tuple[int, ...], read: Any) -> int:
-    """How many kernels with a product there are of several of one tensor, each read in a way."""
+    """Count the kernels with a product where a network has several of one tensor, each read in a way."""
     net: Any = lw.Network("products")
     x = net.input("x", (rows, 16))
     made = [projected(net, x, f"w{k}", n, 16) for k, n in enumerate(columns)]
