@@ -78,7 +78,60 @@ def sums() -> list[te.Tensor]:
     return [data, topi.sum(data, axis=0)]
 
 
-WORKLOADS: tuple[Callable[[], list[te.Tensor]], ...] = (conv, depthwise, matmul, softmax, sums)
+def half_matmul() -> list[te.Tensor]:
+    """Whole tiles of every matrix unit: fragments in registers, tiles in shared memory, bulk copies."""
+    a, b = te.placeholder((128, 128), "float16", name="a"), te.placeholder((192, 128), "float16", name="b")
+    return [a, b, topi.cast(topi.matmul(a, b, transpose_b=True, out_dtype="float32"), "float16")]
+
+
+def ragged_matmul() -> list[te.Tensor]:
+    a, b = te.placeholder((100, 72), "float16", name="a"), te.placeholder((72, 88), "float16", name="b")
+    return [a, b, topi.matmul(a, b, out_dtype="float32")]
+
+
+def bytes_matmul() -> list[te.Tensor]:
+    a, b = te.placeholder((128, 256), "int8", name="a"), te.placeholder((128, 256), "int8", name="b")
+    return [a, b, topi.matmul(a, b, transpose_b=True, out_dtype="int32")]
+
+
+def half_conv() -> list[te.Tensor]:
+    data = te.placeholder((1, 14, 14, 32), "float16", name="data")
+    kernel = te.placeholder((3, 3, 32, 64), "float16", name="kernel")
+    product = topi.nn.conv2d_nhwc(data, kernel, 1, 1, out_dtype="float32")
+    return [data, kernel, topi.cast(topi.nn.relu(product), "float16")]
+
+
+def attention() -> list[te.Tensor]:
+    """Softmax between two products, causal: one kernel on matrix units."""
+    q, k, v = (te.placeholder((2, 128, 64), "float16", name=name) for name in ("q", "k", "v"))
+    products = topi.nn.batch_matmul(q, k, False, True, out_dtype="float32")
+    scores = te.compute(
+        products.shape,
+        lambda b, i, j: te.if_then_else(j <= i, products[b, i, j] * 0.125, float("-inf")),
+        name="causal",
+    )
+    along, again = te.reduce_axis((0, 128), "k"), te.reduce_axis((0, 128), "n")
+    largest = te.compute((2, 128), lambda b, i: te.max(scores[b, i, along], axis=along), name="largest")
+    powers = te.compute(scores.shape, lambda b, i, j: te.exp(scores[b, i, j] - largest[b, i]), name="powers")
+    total = te.compute((2, 128), lambda b, i: te.sum(powers[b, i, again], axis=again), name="total")
+    weights = te.compute(
+        scores.shape, lambda b, i, j: (powers[b, i, j] / total[b, i]).astype("float16"), name="weights"
+    )
+    return [q, k, v, topi.cast(topi.nn.batch_matmul(weights, v, out_dtype="float32"), "float16")]
+
+
+WORKLOADS: tuple[Callable[[], list[te.Tensor]], ...] = (
+    conv,
+    depthwise,
+    matmul,
+    softmax,
+    sums,
+    half_matmul,
+    ragged_matmul,
+    bytes_matmul,
+    half_conv,
+    attention,
+)
 
 
 def main() -> int:
@@ -87,6 +140,7 @@ def main() -> int:
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=["memcheck", "racecheck"])
     parser.add_argument("--target", default=TARGET)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", choices=[w.__name__ for w in WORKLOADS], help="these workloads")
     parser.add_argument("--timeout-s", type=float, default=240.0, help="of each tool")
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -94,8 +148,9 @@ def main() -> int:
         return run_all(pickle.loads(options.run.read_bytes()))
     try:
         sanitizer = find_sanitizer()
-        samples = draw(options.target, options.samples, options.seed)
-        print(f"{len(samples)} kernels of {len(WORKLOADS)} workloads, {options.target}", flush=True)
+        workloads = [workload for workload in WORKLOADS if not options.only or workload.__name__ in options.only]
+        samples = draw(workloads, options.target, options.samples, options.seed)
+        print(f"{len(samples)} kernels of {len(workloads)} workloads, {options.target}", flush=True)
         clean = [report(tool, sanitize(sanitizer, tool, samples, options.timeout_s)) for tool in options.tools]
     except MissingSanitizer as error:
         print(error, file=sys.stderr)
@@ -117,13 +172,13 @@ def find_sanitizer() -> str:
     return found
 
 
-def draw(target: str, samples: int, seed: int) -> list[Sample]:
+def draw(workloads: Sequence[Callable[[], list[te.Tensor]]], target: str, samples: int, seed: int) -> list[Sample]:
     """Compile the default of each sketch of each workload, and candidates from anywhere within the limits."""
     from loopwright.backends.cuda.device import build
 
     rng = np.random.default_rng(seed)
     drawn = []
-    for workload in WORKLOADS:
+    for workload in workloads:
         task = lw.SearchTask(workload, target=target)
         reference = make_reference(task.module)
         for schedule in schedules_of(task, samples, rng):
