@@ -78,3 +78,11 @@ def test_less_shared_memory_makes_less_legal() -> None:
     usual = dict(zip(TILES, FORMS[4], strict=True))
     assert not small.legal(row_of(small, usual)[None])[0]
     assert small.legal(row_of(small, usual | {"stages": 2})[None])[0]
+
+
+def test_blocks_do_not_hide_each_other_s_copies_where_none_has_a_pipeline() -> None:
+    sketch = sketch_of(4096)
+    rows = np.stack([row_of(sketch, dict(zip(TILES, (1, 2, 128, stages, 1, 3), strict=True))) for stages in (1, 2)])
+    assert sketch.legal(rows).all()
+    alone_s, piped_s = sketch.estimate(rows)  # type: ignore[misc]
+    assert alone_s > 1.5 * piped_s
