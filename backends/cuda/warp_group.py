@@ -25,10 +25,13 @@ _HOLD = """\
 // Keep the compiler from reading what a product in flight writes before it was waited for.
 __device__ __forceinline__ void hold({type}& value) {{ asm volatile("" : "+{letter}"(value) :: "memory"); }}"""
 _PRODUCT = """\
-// {intrinsic}: begins to add the product of two matrices in shared memory to what a warp group holds.
-__device__ __forceinline__ void {name}({parameters}, unsigned long long a, unsigned long long b) {{
+// {intrinsic}: begins to add the product of two matrices{where} to what a warp group holds.
+__device__ __forceinline__ void {name}({parameters}) {{
 {code}
 }}"""
+_DESCRIPTOR = "unsigned long long"
+HELD = "h"
+"""In the place of 1 or 0 for a first factor that is turned or not: it is held in registers."""
 _SUMS = {"float32": "float", "int32": "int"}
 
 
@@ -45,18 +48,24 @@ def helper(name: str, kind: str) -> str:
 
 
 def _product(intrinsic: Intrinsic, turned: str) -> str:
-    count = intrinsic.elements("c") // intrinsic.threads
-    code = intrinsic.code.replace("{a_turned}", turned[0]).replace("{b_turned}", turned[1])
+    held = turned[0] == HELD
+    code = intrinsic.held_code if held else intrinsic.code.replace("{a_turned}", turned[0])
+    code = code.replace("{b_turned}", turned[1])
+    sums = [f"{_SUMS[intrinsic.c.element]}& c{n}" for n in range(intrinsic.elements("c") // intrinsic.threads)]
+    first = [f"unsigned a{n}" for n in range(intrinsic.registers("a"))] if held else [f"{_DESCRIPTOR} a"]
     return _PRODUCT.format(
         intrinsic=intrinsic.name,
+        where=", the first in registers," if held else " in shared memory",
         name=_name(intrinsic, turned),
-        parameters=", ".join(f"{_SUMS[intrinsic.c.element]}& c{n}" for n in range(count)),
+        parameters=", ".join([*sums, *first, f"{_DESCRIPTOR} b"]),
         code="\n".join(f"{INDENT}{line}" for line in code.splitlines()),
     )
 
 
 def _name(intrinsic: Intrinsic, turned: str) -> str:
-    return identifier(intrinsic.name) + {"00": "", "01": "_nn", "10": "_tt", "11": "_tn"}[turned]
+    """The function's: by what is turned of the factors, `a` before `b`, or that `a` is held in registers."""
+    ending = {"00": "", "01": "_nn", "10": "_tt", "11": "_tn", f"{HELD}0": "_held", f"{HELD}1": "_held_nn"}
+    return identifier(intrinsic.name) + ending[turned]
 
 
 def product(p: KernelPrinter, op: Operation) -> None:
@@ -70,9 +79,11 @@ def product(p: KernelPrinter, op: Operation) -> None:
     places = [place for n in op.sum_places for place in places_of(p, op.sums, op.index, n, 1, 1)]
     for place in places:
         p.settle(place)
-    turned = "".join(str(int(matrix.turned)) for *_, matrix in op.factors())
+    turned = HELD * (op.held is not None) + "".join(str(int(matrix.turned)) for *_, matrix in op.factors())
     p.helpers |= {"shared_matrix -", f"group_product {intrinsic.name}/{turned}"}
     arguments = [register(sums, place) for place in places]
+    if op.held is not None:
+        arguments += [lane.text for lane in p.lanes(op.held)]
     arguments += [_descriptor(p, *factor) for factor in op.factors()]
     p.line(f"{_name(intrinsic, turned)}({', '.join(arguments)});")
 

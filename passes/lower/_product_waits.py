@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from ...dialects.intrinsics import find_intrinsic
 from ...dialects.kernel import ProxyFenceOp, WarpGroupCommitOp, WarpGroupFenceOp, WarpGroupWaitOp
-from ...dialects.loop import BarrierOp, BlockOp, ForOp, blocks_in
+from ...dialects.loop import BarrierOp, BlockOp, ForOp, blocks_in, is_bound, scope_of
 from ..analysis.matrix_product import TENSORIZE
+from ._run_ahead import blocks_of
 
 
 def is_of_warp_group(block: BlockOp) -> bool:
@@ -24,6 +27,44 @@ def goes_on(nest: Operation) -> bool:
     return isinstance(nest, ForOp) and all(is_of_warp_group(block) for block in blocks_in(nest))
 
 
+def _is_shown(nest: Operation) -> bool:
+    """True where a fence and a barrier behind it show all that threads have written to shared memory before a nest.
+
+    Copies for later iterations are shown by the fence of these.
+    """
+    behind = False
+    for op in _before(nest):
+        if isinstance(op, ProxyFenceOp):
+            return behind
+        behind = behind or isinstance(op, BarrierOp)
+        if isinstance(op, ForOp | BlockOp) and any(
+            scope_of(b) == "shared" for block in blocks_of(op) for b in block.outputs
+        ):
+            return False
+    return False
+
+
+def _before(nest: Operation) -> Iterator[Operation]:
+    """The operations before a nest in its iteration of the loops around, the last ones first."""
+    op: Operation | None = nest
+    while isinstance(op, ForOp):
+        found = op.prev_op
+        while found is not None:
+            yield found
+            found = found.prev_op
+        around = op.parent_op()
+        op = around if isinstance(around, ForOp) and (around.size == 1 or is_bound(around)) else None
+
+
+def _show(nest: Operation, block: Block) -> None:
+    """Write the fence that shows a nest of products what threads have written, and the barrier behind it."""
+    before = nest.prev_op
+    if isinstance(before, BarrierOp):
+        block.insert_op_before(ProxyFenceOp(), before)
+    else:
+        block.insert_ops_before([ProxyFenceOp(), BarrierOp()], nest)
+
+
 def wait_for_products(func: FuncOp) -> None:
     """Write the fence before, and the wait behind, each outermost nest of products that no pipeline has put one to."""
     for nest in [op for op in func.walk() if isinstance(op, ForOp)]:
@@ -34,10 +75,7 @@ def wait_for_products(func: FuncOp) -> None:
         assert block is not None
         if isinstance(nest.prev_op, WarpGroupFenceOp):
             continue
-        before = nest.prev_op
-        if isinstance(before, BarrierOp):
-            block.insert_op_before(ProxyFenceOp(), before)
-        else:
-            block.insert_ops_before([ProxyFenceOp(), BarrierOp()], nest)
+        if not _is_shown(nest):
+            _show(nest, block)
         block.insert_op_before(WarpGroupFenceOp(), nest)
         block.insert_ops_after([WarpGroupCommitOp(), WarpGroupWaitOp(0)], nest)
