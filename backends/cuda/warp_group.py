@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import kernel
@@ -22,7 +25,7 @@ __device__ __forceinline__ unsigned long long shared_matrix(const void* shared, 
 _SWIZZLE = {128: 1, 64: 2, 32: 3}
 """The number of a swizzle in a descriptor (PTX ISA, matrix descriptor format)."""
 _HOLD = """\
-// Keep the compiler from reading what a product in flight writes before it was waited for.
+// Keep the compiler from moving what a product in flight writes or reads across a wait or a fence.
 __device__ __forceinline__ void hold({type}& value) {{ asm volatile("" : "+{letter}"(value) :: "memory"); }}"""
 _PRODUCT = """\
 // {intrinsic}: begins to add the product of two matrices{where} to what a warp group holds.
@@ -116,13 +119,34 @@ def wait(p: KernelPrinter, op: Operation) -> None:
     p.line(f'asm volatile("wgmma.wait_group.sync.aligned {op.pending.data};" ::: "memory");')
     if op.pending.data:
         return
-    products = [each for each in p.launch.walk() if isinstance(each, kernel.WarpGroupProductOp)]
-    for sums in dict.fromkeys(each.sums for each in products):
+    for sums in dict.fromkeys(product.sums for product in _in_flight(op, p.launch)):
         buffer = p.buffer(sums)
         p.helpers.add(f"hold {p.type_of(buffer.kind)}")
         p.line("#pragma unroll")
         number = p.names.fresh("n")
         p.line(f"for (int {number} = 0; {number} < {buffer.size}; ++{number}) hold({buffer.name}[{number}]);")
+
+
+def _in_flight(wait: Operation, launch: Operation) -> list[kernel.WarpGroupProductOp]:
+    """The products that may be in flight at a wait: of its iteration of the loops around, or of the one before."""
+    before = list(launch.walk())
+    found = _since_last_wait(before[: next(n for n, op in enumerate(before) if op is wait)])
+    around = wait.parent_op()
+    while around is not None and around is not launch:
+        if isinstance(around, scf.ForOp):
+            found += _since_last_wait(list(around.walk()))
+        around = around.parent_op()
+    return found
+
+
+def _since_last_wait(ops: Sequence[Operation]) -> list[kernel.WarpGroupProductOp]:
+    found: list[kernel.WarpGroupProductOp] = []
+    for op in reversed(ops):
+        if isinstance(op, kernel.WarpGroupWaitOp) and not op.pending.data:
+            break
+        if isinstance(op, kernel.WarpGroupProductOp):
+            found.insert(0, op)
+    return found
 
 
 def proxy_fence(p: KernelPrinter, op: Operation) -> None:

@@ -10,9 +10,9 @@ from xdsl.ir import Block, Operation
 
 from ...dialects.intrinsics import find_intrinsic
 from ...dialects.kernel import ProxyFenceOp, WarpGroupCommitOp, WarpGroupFenceOp, WarpGroupWaitOp
-from ...dialects.loop import BarrierOp, BlockOp, ForOp, blocks_in, is_bound, scope_of
+from ...dialects.loop import ArrivalsOp, BarrierOp, BlockOp, ForOp, blocks_in, is_bound, scope_of
 from ..analysis.matrix_product import TENSORIZE
-from ._run_ahead import blocks_of
+from ._run_ahead import BULK, blocks_of
 
 
 def is_of_warp_group(block: BlockOp) -> bool:
@@ -36,16 +36,14 @@ def _is_shown(nest: Operation) -> bool:
     for op in _before(nest):
         if isinstance(op, ProxyFenceOp):
             return behind
-        behind = behind or isinstance(op, BarrierOp)
-        if isinstance(op, ForOp | BlockOp) and any(
-            scope_of(b) == "shared" for block in blocks_of(op) for b in block.outputs
-        ):
+        behind = behind or isinstance(op, BarrierOp | ArrivalsOp)
+        if isinstance(op, ForOp | BlockOp) and _fills(op):
             return False
     return False
 
 
 def _before(nest: Operation) -> Iterator[Operation]:
-    """The operations before a nest in its iteration of the loops around, the last ones first."""
+    """The operations before a nest, the last ones first, up to a loop whose other iterations fill shared memory."""
     op: Operation | None = nest
     while isinstance(op, ForOp):
         found = op.prev_op
@@ -53,7 +51,14 @@ def _before(nest: Operation) -> Iterator[Operation]:
             yield found
             found = found.prev_op
         around = op.parent_op()
-        op = around if isinstance(around, ForOp) and (around.size == 1 or is_bound(around)) else None
+        once = isinstance(around, ForOp) and (around.size == 1 or is_bound(around) or not _fills(around))
+        op = around if once else None
+
+
+def _fills(nest: ForOp | BlockOp) -> bool:
+    """True where threads write to shared memory, not the copy engine alone."""
+    by_threads = (block for block in blocks_of(nest) if BULK not in block.notes)
+    return any(scope_of(buffer) == "shared" for block in by_threads for buffer in block.outputs)
 
 
 def _show(nest: Operation, block: Block) -> None:

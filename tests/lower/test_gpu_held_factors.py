@@ -100,7 +100,7 @@ def test_cuda_compiles_it(dtype: str, turned: bool, groups: int) -> None:
     source = print_cuda(module).source
     name = f"wgmma_m64n64k16_{KINDS[dtype]}_held{'_nn' if turned else ''}("
     body = source[source.rindex("unsigned a_own_part") :]
-    assert 0 < body.index("wgmma.fence") < body.index(name) and body.count(name) == 4
+    assert 0 < body.index("hold(") < body.index("wgmma.fence") < body.index(name) and body.count(name) == 4
     assert "{%32, %33, %34, %35}, %36, p, 1, 1, " + f"{int(turned)}; }}" in source
     (resources,) = compile_module(module).resources
     assert resources.stack_bytes == resources.spill_store_bytes == 0
