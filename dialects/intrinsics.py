@@ -84,6 +84,7 @@ class Intrinsic:
     `b` is a type alone, and its code is on `a` and `b`, which are descriptors of 64 bits, with the words `{a_turned}`
     and `{b_turned}` for 1 where rows of the matrix are neighbours in memory. Its `held_code` is that on an `a` that
     threads hold, in registers `a0, ...`; empty where it takes none, and the fragment of `a` is a type alone as well.
+    Code with the words `{adds}` and `{sums}`, for 1 and `+`, may write sums instead of adding to them, for 0 and `=`.
 
     One that `rounds` takes factors that `te.round_to` rounds, to "tf32", and does that itself.
     """
@@ -131,6 +132,11 @@ class Intrinsic:
     def fragment(self, operand: str) -> Fragment:
         """The fragment of `a`, `b` or `c`."""
         return {"a": self.a, "b": self.b, "c": self.c}[operand]
+
+    @property
+    def may_start(self) -> bool:
+        """True for one that may write sums of its product alone, whatever was in the registers before."""
+        return "{adds}" in self.code
 
     @property
     def held_operands(self) -> str:
@@ -414,16 +420,16 @@ def _wgmma(element: str, n: int) -> Intrinsic:
 
 
 def _wgmma_code(n: int, k: int, kind: str, sums: str, held: bool) -> str:
-    wide, constraint = ("f32", "+f") if sums == "float32" else ("s32", "+r")
+    wide, letter = ("f32", "f") if sums == "float32" else ("s32", "r")
     count = n // 2
     registers = ", ".join(f"%{x}" for x in range(count))
-    c = ", ".join(f'"{constraint}"(c{x})' for x in range(count))
+    c = ", ".join(f'"{{sums}}{letter}"(c{x})' for x in range(count))
     turned = f", 1, 1, {'' if held else '{a_turned}, '}{{b_turned}}" if sums == "float32" else ""
     parts = 4 if held else 1
     numbers = ", ".join(f"%{count + x}" for x in range(parts))
     first = ", ".join(f'"r"(a{x})' for x in range(parts)) if held else '"l"(a)'
     return (
-        f'asm volatile("{{ .reg .pred p; setp.eq.u32 p, 0, 0; "\n'
+        f'asm volatile("{{ .reg .pred p; setp.ne.u32 p, {{adds}}, 0; "\n'
         f'    "wgmma.mma_async.sync.aligned.m64n{n}k{k}.{wide}.{kind}.{kind} "\n'
         f'    "{{{registers}}}, "\n'
         f'    "{f"{{{numbers}}}" if held else numbers}, %{count + parts}, p{turned}; }}"\n'

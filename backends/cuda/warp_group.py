@@ -28,11 +28,13 @@ _HOLD = """\
 // Keep the compiler from moving what a product in flight writes or reads across a wait or a fence.
 __device__ __forceinline__ void hold({type}& value) {{ asm volatile("" : "+{letter}"(value) :: "memory"); }}"""
 _PRODUCT = """\
-// {intrinsic}: begins to add the product of two matrices{where} to what a warp group holds.
+// {intrinsic}: begins to {what} the product of two matrices{where} {into} what a warp group holds.
 __device__ __forceinline__ void {name}({parameters}) {{
 {code}
 }}"""
 _DESCRIPTOR = "unsigned long long"
+START = "s"
+"""Before these digits: the product is written, not added."""
 HELD = "h"
 """In the place of 1 or 0 for a first factor that is turned or not: it is held in registers."""
 _SUMS = {"float32": "float", "int32": "int"}
@@ -44,31 +46,34 @@ def helper(name: str, kind: str) -> str:
         return _MATRIX
     if name == "hold":
         return _HOLD.format(type=kind, letter="f" if kind == "float" else "r")
-    intrinsic, turned = kind.split("/")
+    intrinsic, form = kind.split("/")
     found = find_intrinsic(intrinsic)
     assert found is not None
-    return _product(found, turned)
+    return _product(found, form.removeprefix(START), form.startswith(START))
 
 
-def _product(intrinsic: Intrinsic, turned: str) -> str:
+def _product(intrinsic: Intrinsic, turned: str, start: bool) -> str:
     held = turned[0] == HELD
     code = intrinsic.held_code if held else intrinsic.code.replace("{a_turned}", turned[0])
     code = code.replace("{b_turned}", turned[1])
+    code = code.replace("{adds}", "0" if start else "1").replace("{sums}", "=" if start else "+")
     sums = [f"{_SUMS[intrinsic.c.element]}& c{n}" for n in range(intrinsic.elements("c") // intrinsic.threads)]
     first = [f"unsigned a{n}" for n in range(intrinsic.registers("a"))] if held else [f"{_DESCRIPTOR} a"]
     return _PRODUCT.format(
         intrinsic=intrinsic.name,
         where=", the first in registers," if held else " in shared memory",
-        name=_name(intrinsic, turned),
+        name=_name(intrinsic, turned, start),
+        what="write" if start else "add",
+        into="as" if start else "to",
         parameters=", ".join([*sums, *first, f"{_DESCRIPTOR} b"]),
         code="\n".join(f"{INDENT}{line}" for line in code.splitlines()),
     )
 
 
-def _name(intrinsic: Intrinsic, turned: str) -> str:
+def _name(intrinsic: Intrinsic, turned: str, start: bool) -> str:
     """The function's: by what is turned of the factors, `a` before `b`, or that `a` is held in registers."""
     ending = {"00": "", "01": "_nn", "10": "_tt", "11": "_tn", f"{HELD}0": "_held", f"{HELD}1": "_held_nn"}
-    return identifier(intrinsic.name) + ending[turned]
+    return f"{identifier(intrinsic.name)}{ending[turned]}{'_start' * start}"
 
 
 def product(p: KernelPrinter, op: Operation) -> None:
@@ -83,12 +88,13 @@ def product(p: KernelPrinter, op: Operation) -> None:
     for place in places:
         p.settle(place)
     turned = HELD * (op.held is not None) + "".join(str(int(matrix.turned)) for *_, matrix in op.factors())
-    p.helpers |= {"shared_matrix -", f"group_product {intrinsic.name}/{turned}"}
+    start = op.start is not None
+    p.helpers |= {"shared_matrix -", f"group_product {intrinsic.name}/{START * start}{turned}"}
     arguments = [register(sums, place) for place in places]
     if op.held is not None:
         arguments += [lane.text for lane in p.lanes(op.held)]
     arguments += [_descriptor(p, *factor) for factor in op.factors()]
-    p.line(f"{_name(intrinsic, turned)}({', '.join(arguments)});")
+    p.line(f"{_name(intrinsic, turned, start)}({', '.join(arguments)});")
 
 
 def _descriptor(

@@ -97,7 +97,8 @@ def _group_product(program: ThreadProgram, op: kernel.WarpGroupProductOp) -> Ste
             found.insert(0, matrices.of_group(intrinsic, values[held]))
         a, b = found
         rows = [int(values[index]) + place for place in op.sum_places]
-        values[sums].add_product(number, rows, lambda added: matrices.group_product(intrinsic, a, b, added))
+        starts = op.start is not None
+        values[sums].add_product(number, rows, lambda added: matrices.group_product(intrinsic, a, b, added), starts)
         reads = [(memory, number, elements, first) for memory, elements, _ in taken]
         program.group_products.begin(reads, values[sums], rows)
 

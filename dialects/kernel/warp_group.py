@@ -5,9 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntAttr, MemRefType, StringAttr, VectorType, i32, i64
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IndexType,
+    IntAttr,
+    MemRefType,
+    StringAttr,
+    UnitAttr,
+    VectorType,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operand_def, prop_def, traits_def
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    traits_def,
+)
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
@@ -63,7 +81,8 @@ class WarpGroupProductOp(IRDLOperation):
     Begins to add the product of two matrices in shared memory to the one whose fragments the threads of a warp group
     hold in `%c`: at `%k + 0`, `%k + 1`, ... for the elements in the order of the intrinsic. Until the group that the
     next `wgmma_commit` closes has been waited for, nobody may touch the sums, nor write to the matrices. The first one
-    may be what threads hold, `%a : vector<4xi32>`, packed before the last `wgmma_fence`.
+    may be what threads hold, `%a : vector<4xi32>`, packed before the last `wgmma_fence`. With `start` before its name
+    it writes the product, whatever was in the registers.
     """
 
     name = "lw_kernel.wgmma"
@@ -77,6 +96,7 @@ class WarpGroupProductOp(IRDLOperation):
     offsets = prop_def(DenseArrayBase)
     matrices = prop_def(DenseArrayBase)
     places = prop_def(DenseArrayBase)
+    start = opt_prop_def(UnitAttr)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(
@@ -87,6 +107,7 @@ class WarpGroupProductOp(IRDLOperation):
         sums: SSAValue,
         index: SSAValue,
         places: Sequence[int],
+        start: bool = False,
     ) -> None:
         shared = [b] if isinstance(a, SSAValue) else [a, b]
         first = [a, None] if isinstance(a, SSAValue) else [a[0], a[1]]
@@ -97,6 +118,7 @@ class WarpGroupProductOp(IRDLOperation):
                 "offsets": DenseArrayBase.from_list(i64, [offset for _, _, offset, _ in shared]),
                 "matrices": DenseArrayBase.from_list(i64, [int(n) for *_, matrix in shared for n in matrix]),
                 "places": DenseArrayBase.from_list(i64, list(places)),
+                "start": UnitAttr() if start else None,
             },
         )
 
@@ -130,6 +152,8 @@ class WarpGroupProductOp(IRDLOperation):
 
     def verify_(self) -> None:
         meaning = self.meaning()
+        if self.start is not None and not meaning.may_start:
+            raise VerifyException(f"'{meaning.name}' adds to sums, and does not start them")
         if self.held is not None:
             wanted = vector_of(i32, meaning.registers("a"))
             if not meaning.held_code or self.a.type != wanted:
@@ -145,7 +169,7 @@ class WarpGroupProductOp(IRDLOperation):
             raise VerifyException(f"a thread holds {count} sums of '{meaning.name}', got {len(self.sum_places)} places")
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
+        printer.print_string(" start " if self.start is not None else " ")
         printer.print_attribute(self.intrinsic)
         printer.print_string(" ")
         if self.held is not None:
@@ -160,6 +184,7 @@ class WarpGroupProductOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> WarpGroupProductOp:
+        start = parser.parse_optional_keyword("start") is not None
         name = parser.parse_str_literal()
         given: list[tuple[UnresolvedOperand, UnresolvedOperand | None, int, SharedMatrix]] = []
         for _ in "ab":
@@ -175,7 +200,8 @@ class WarpGroupProductOp(IRDLOperation):
         a, b = (_resolved(parser, factor, kind) for factor, kind in zip(given, types[:2], strict=True))
         if isinstance(b, SSAValue):
             parser.raise_error("the second factor of a product is in shared memory")
-        return cls(name, a, b, parser.resolve_operand(sums, types[2]), parser.resolve_operand(index, INDEX), places)
+        into = parser.resolve_operand(sums, types[2]), parser.resolve_operand(index, INDEX)
+        return cls(name, a, b, *into, places, start)
 
 
 def _parse_factor(parser: Parser) -> tuple[UnresolvedOperand, UnresolvedOperand | None, int, SharedMatrix]:

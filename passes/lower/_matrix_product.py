@@ -18,7 +18,8 @@ from ...dialects.intrinsics import ROW_BYTES, find_intrinsic
 from ...dialects.loop import BlockOp, ForOp, blocks_in
 from ..analysis.matrix_product import TENSORIZE, MatrixProduct, Mismatch, match_product
 from ._addresses import Addresses
-from ._block_plan import Access, BlockPlan
+from ._block_plan import Access, BlockPlan, reduce_loops
+from ._product_waits import STARTED
 
 
 def is_product(op: ForOp) -> bool:
@@ -67,12 +68,16 @@ class _InShared:
 
 @dataclass(frozen=True)
 class _GroupProduct:
-    """A product of a warp group: as `_Product`, with factors in shared memory, the first one perhaps in registers."""
+    """A product of a warp group: as `_Product`, with factors in shared memory, the first one perhaps in registers.
+
+    It starts its sums where `steps` are at 0; nowhere where there are None.
+    """
 
     name: str
     factors: tuple[_InShared | _Held, _InShared]
     sums: Access
     places: tuple[IndexExpr, ...]
+    steps: tuple[str, ...] | None
 
 
 class ProductWriter:
@@ -103,8 +108,9 @@ class ProductWriter:
         first, second = found.factors
         a = self._packed_before_fence(first) if isinstance(first, _Held) else self._matrix(first)
         b, sums = self._matrix(second), self.buffers[found.sums.buffer]
+        start = found.steps is not None and all(self.at.fixed(axis(name)) == ZERO for name in found.steps)
         self.at.here.block.add_op(
-            kernel.WarpGroupProductOp(found.name, a, b, sums, *self._places(found.sums, found.places))
+            kernel.WarpGroupProductOp(found.name, a, b, sums, *self._places(found.sums, found.places), start)
         )
 
     def _planned(self, op: ForOp) -> _Product | _GroupProduct:
@@ -120,7 +126,10 @@ class ProductWriter:
         plan = self.plans[block]
         if intrinsic.reads_shared:
             read = _first(match, plan), _in_shared(match, "b", plan.loads[match.b], match.b_turned)
-            return _GroupProduct(note.data, read, plan.writes[0], tuple(_sums(match, plan.writes[0])))
+            steps = (
+                tuple(sorted(reduce_loops(block) - {match.digits[-1].loop_name})) if STARTED in block.notes else None
+            )
+            return _GroupProduct(note.data, read, plan.writes[0], tuple(_sums(match, plan.writes[0])), steps)
         factors = [
             _held(match, operand, plan.loads[load])
             if plan.loads[load].place.scope == "local"

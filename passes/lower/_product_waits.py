@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
 from ...dialects.intrinsics import find_intrinsic
 from ...dialects.kernel import ProxyFenceOp, WarpGroupCommitOp, WarpGroupFenceOp, WarpGroupWaitOp
-from ...dialects.loop import ArrivalsOp, BarrierOp, BlockOp, ForOp, blocks_in, is_bound, scope_of
+from ...dialects.loop import ArrivalsOp, BarrierOp, BlockOp, ForOp, blocks_in, is_bound, loops_in, scope_of
 from ..analysis.matrix_product import TENSORIZE
+from ._block_plan import reduce_loops
 from ._run_ahead import BULK, blocks_of
+from ._starts import STARTS, starts_before
 
 
 def is_of_warp_group(block: BlockOp) -> bool:
@@ -25,6 +27,33 @@ def is_of_warp_group(block: BlockOp) -> bool:
 def goes_on(nest: Operation) -> bool:
     """True for a nest of nothing but products of warp groups."""
     return isinstance(nest, ForOp) and all(is_of_warp_group(block) for block in blocks_in(nest))
+
+
+STARTED = "started_by_product"
+"""The annotation of a block of products, the first of which write sums that others add to."""
+
+
+def _start_by_product(nest: ForOp) -> None:
+    """Drop the zeros before a nest of products, where the first of them are known when they are written."""
+    blocks = {block.block_name: block for block in blocks_in(nest)}
+    for start in starts_before(nest):
+        (zero,) = blocks_of(start)
+        reduction = zero.notes[STARTS]
+        block = blocks.get(reduction.data) if isinstance(reduction, StringAttr) else None
+        if block is not None and _is_written_out(block):
+            block.annotations = DictionaryAttr({**block.notes, STARTED: UnitAttr()})
+            start.detach()  # type: ignore[no-untyped-call]
+            start.erase()
+
+
+def _is_written_out(block: BlockOp) -> bool:
+    """True for a block whose loops of a reduction are unrolled, around an intrinsic that may start sums."""
+    marked = next(loop for loop in block.enclosing_loops if TENSORIZE in loop.notes)
+    note = marked.notes[TENSORIZE]
+    found = find_intrinsic(note.data) if isinstance(note, StringAttr) else None
+    reduced = [loop for loop in block.enclosing_loops if loop.loop_name in reduce_loops(block)]
+    around = [loop for loop in reduced if marked in loops_in(loop)]
+    return found is not None and found.may_start and all(loop.loop_kind == "unrolled" for loop in around)
 
 
 def _is_shown(nest: Operation) -> bool:
@@ -80,6 +109,7 @@ def wait_for_products(func: FuncOp) -> None:
         assert block is not None
         if isinstance(nest.prev_op, WarpGroupFenceOp):
             continue
+        _start_by_product(nest)
         if not _is_shown(nest):
             _show(nest, block)
         block.insert_op_before(WarpGroupFenceOp(), nest)
