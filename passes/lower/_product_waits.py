@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.intrinsics import find_intrinsic
 from ...dialects.kernel import ProxyFenceOp, WarpGroupCommitOp, WarpGroupFenceOp, WarpGroupWaitOp
-from ...dialects.loop import ArrivalsOp, BarrierOp, BlockOp, ForOp, blocks_in, is_bound, loops_in, scope_of
+from ...dialects.loop import (
+    ArrivalsOp,
+    AtOp,
+    BarrierOp,
+    BlockOp,
+    ForOp,
+    KernelStep,
+    blocks_in,
+    is_bound,
+    loops_in,
+    scope_of,
+)
 from ..analysis.matrix_product import TENSORIZE
 from ._block_plan import reduce_loops
 from ._run_ahead import BULK, blocks_of
@@ -80,8 +91,13 @@ def _before(nest: Operation) -> Iterator[Operation]:
             yield found
             found = found.prev_op
         around = op.parent_op()
-        once = isinstance(around, ForOp) and (around.size == 1 or is_bound(around) or not _fills(around))
+        once = isinstance(around, ForOp) and (_is_once(around) or not _fills(around))
         op = around if once else None
+
+
+def _is_once(loop: ForOp) -> bool:
+    """True for a loop that a thread runs once."""
+    return loop.size == 1 or is_bound(loop)
 
 
 def _fills(nest: ForOp | BlockOp) -> bool:
@@ -100,7 +116,10 @@ def _show(nest: Operation, block: Block) -> None:
 
 
 def wait_for_products(func: FuncOp) -> None:
-    """Write the fence before, and the wait behind, each outermost nest of products that no pipeline has put one to."""
+    """Write the fence before, and the wait behind, each outermost nest of products that no pipeline has put one to.
+
+    They go on beside what follows, up to what needs them done.
+    """
     for nest in [op for op in func.walk() if isinstance(op, ForOp)]:
         around = nest.parent_op()
         if not goes_on(nest) or (isinstance(around, ForOp) and goes_on(around)):
@@ -113,4 +132,38 @@ def wait_for_products(func: FuncOp) -> None:
         if not _is_shown(nest):
             _show(nest, block)
         block.insert_op_before(WarpGroupFenceOp(), nest)
-        block.insert_ops_after([WarpGroupCommitOp(), WarpGroupWaitOp(0)], nest)
+        commit = WarpGroupCommitOp()
+        block.insert_op_after(commit, nest)
+        last = _last_beside(nest, commit)
+        behind = last.parent_block()
+        assert behind is not None
+        behind.insert_op_after(WarpGroupWaitOp(0), last)
+
+
+def _last_beside(nest: ForOp, commit: Operation) -> Operation:
+    """The last operation that may run while a nest's products go on: from their commit up to what they meet."""
+    blocks = blocks_of(nest)
+    sums = {buffer for block in blocks for buffer in block.outputs}
+    factors = {load.buffer for block in blocks for load in block.loads}
+    last = op = commit
+    while True:
+        following = op.next_op
+        if following is None:
+            around = op.parent_op()
+            if not isinstance(around, ForOp) or not _is_once(around):
+                return last
+            op = around
+        elif not isinstance(following, ForOp | BlockOp) or _meets(following, sums, factors):
+            return last
+        else:
+            last = op = following
+
+
+def _meets(nest: ForOp | BlockOp, sums: Set[SSAValue], factors: Set[SSAValue]) -> bool:
+    """True where threads meet, multiply, touch sums or write factors."""
+    if any(isinstance(op, BarrierOp | AtOp | ArrivalsOp | KernelStep) for op in nest.walk()):
+        return True
+    blocks = blocks_of(nest)
+    touched = {load.buffer for block in blocks for load in block.loads}
+    written = {buffer for block in blocks for buffer in block.outputs}
+    return any(map(is_of_warp_group, blocks)) or not (touched | written).isdisjoint(sums) or bool(written & factors)

@@ -200,6 +200,8 @@ def test_warp_groups_hold_weights_and_copy_boxes() -> None:
     assert all(matrix.turned == (op.held is not None) for op in products for *_, matrix in op.factors()[-1:])
     assert {op.box_extents for op in ops if isinstance(op, BulkCopyOp)} == {(1, 64, 64)}
     assert sum(isinstance(op, ProxyFenceOp) for op in ops) == 2, "of barriers, and of queries before the loop"
+    source = print_cuda(kernel).source
+    assert source.rindex("commit_group") < source.index("total[1] = v") < source.rindex("wait_group"), "beside products"
     kept = {op.label.data: op.buffer.type.get_shape() for op in ops if isinstance(op, AllocOp)}
     assert kept["weights"] == kept["causal"] == (32,) and kept["T_batch_matmul1_run"] == (64,)
 
