@@ -5,8 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
+from ...dialects.buffers import SWIZZLES
 from ...dialects.index import axis
+from ...dialects.intrinsics import without_columns
 from ...passes.analysis.access import consumers
+from ...passes.analysis.matrix_product import TURNED_BYTES
 from ...passes.analysis.nest import buffer_name
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
@@ -31,6 +34,8 @@ Number = Hole | Derived | int
 
 THREADS = ("threadIdx.z", "threadIdx.y", "threadIdx.x")
 """Axes for warps, for the rows of a matrix of 8 rows, and for the lanes that hold one of these."""
+PANEL = SWIZZLES[0] // TURNED_BYTES
+"""Elements of a row in shared memory, where warp groups read it: those of the widest swizzle."""
 ROW_LANES, COLUMN_LANES, PAIR = 8, 4, 2
 """Digits of a thread's place in a matrix of sums: 8 x 8 in each register pair (PTX ISA, mma.m16n8k16)."""
 
@@ -39,8 +44,9 @@ ROW_LANES, COLUMN_LANES, PAIR = 8, 4, 2
 class AttentionPlan:
     """Attention in blocks of `rows` queries, which are `warps` of `tiles` matrices, and of `terms` keys.
 
-    `scores` and `values` are its two products, by one intrinsic. Registers are to let `resident` blocks fit a
-    multiprocessor.
+    `scores` and `values` are its two products, by one intrinsic of warps, or by those of warp groups with as many
+    columns as there are terms, and elements of a value. Registers are to let `resident` blocks fit a multiprocessor.
+    Keys and values are copied in `bulk` by the copy engine, or by threads.
     """
 
     parts: AttentionBlocks
@@ -52,7 +58,13 @@ class AttentionPlan:
     stages: Hole
     resident: Hole
     rows: Derived
+    bulk: bool
     model: AttentionModel
+
+    @property
+    def in_groups(self) -> bool:
+        """True where warp groups multiply."""
+        return self.scores.intrinsic.reads_shared
 
 
 @dataclass(frozen=True)
@@ -109,7 +121,8 @@ class _Writer:
             for buffer in [buffer_name(o) for o in draft.block(block).outputs]:
                 draft.do(SetScope, block=block, buffer=buffer, scope="local")
         self._place(running, [*inside, *reversed(copies)])
-        self._product(parts.scores, parts.rows[parts.scores], parts.keys[parts.scores])
+        of_terms = [self.plan.terms] if self.plan.in_groups else []
+        self._product(parts.scores, parts.rows[parts.scores], parts.keys[parts.scores], *of_terms)
         for block in masked:
             self._element(block, parts.rows[block], parts.keys[block], in_pairs=True)
         self._reduction(parts.largest)
@@ -121,7 +134,7 @@ class _Writer:
         self._results()
         for copy, factor in zip(copies, (*self.plan.scores.factors, self.plan.values.b), strict=True):
             self._fill(copy, factor, self.task if copy is copies[0] else self.place)
-        draft.do(Pipeline, block=running, loop=self.place, stages=self.plan.stages)
+        draft.do(Pipeline, block=running, loop=self.place, stages=self.plan.stages, bulk=int(self.plan.bulk))
         loops = draft.loops(self.out)
         task = draft.fuse(self.out, loops[: loops.index(self.task) + 1])
         draft.do(Bind, block=self.out, loop=task, thread="blockIdx.x")
@@ -134,7 +147,10 @@ class _Writer:
         """Read a factor from shared memory; the block that copies it there."""
         label, batch = f"{factor.operand.name}_shared", [a.name for a in product.batch]
         (row,), (k,) = factor.rows, product.k
-        layout = (*batch, *((k.name, row.name) if factor.turned else (row.name, k.name)))
+        outer, inner = (k, row) if factor.turned else (row, k)
+        layout: tuple[str, ...] = (*batch, outer.name, inner.name)
+        if self.plan.in_groups and inner.extent > PANEL:
+            layout = (*batch, f"{inner.name}/{PANEL}", outer.name, f"{inner.name}%{PANEL}")
         self.draft.do(CacheRead, block=block, buffer=factor.operand.name, scope="shared", layout=layout, label=label)
         return label
 
@@ -187,7 +203,7 @@ class _Writer:
         return self.draft.split(block, loop, (0, self.plan.tiles, 2, ROW_LANES))
 
     def _columns(self, block: str, loop: str) -> list[str]:
-        matrices = self.plan.scores.intrinsic.n // ROW_LANES
+        matrices = 1 if self.plan.in_groups else self.plan.scores.intrinsic.n // ROW_LANES
         return self.draft.split(block, loop, (0, *((matrices,) if matrices > 1 else ()), COLUMN_LANES, PAIR))
 
     def _digits(self, block: str, row: str, column: str) -> _Digits:
@@ -209,16 +225,21 @@ class _Writer:
         for loop in loops:
             self.draft.do(Unroll, block=block, loop=loop)
 
-    def _product(self, block: str, row: str, column: str) -> None:
-        """Compute a product by the matrix instruction, each lane its sums."""
+    def _product(self, block: str, row: str, column: str, *columns: Hole) -> None:
+        """Compute a product by the matrix instruction, or its like of other `columns`, each lane its sums.
+
+        One of warp groups has all columns.
+        """
         draft, x, loops = self.draft, self.plan.scores.intrinsic, self._inside(block)
         d = self._digits(block, loops[row], loops[column])
         steps, k = draft.split(block, list(loops.values())[-1], (0, x.k))
-        first, *parts = d.matrix
-        self._order(block, [*d.place, steps, d.tile, first, *parts, d.half, d.pair, k])
+        apart = d.matrix[: 0 if self.plan.in_groups else 1]
+        parts = d.matrix[len(apart) :]
+        self._order(block, [*d.place, steps, d.tile, *apart, *parts, d.half, d.pair, k])
         self._bind(block, d.place)
-        self._unroll(block, steps, d.tile, first)
-        draft.do(Tensorize, block=block, loop=(*parts, d.half)[0], intrinsic=x.name)
+        self._unroll(block, steps, d.tile, *apart)
+        before, behind = without_columns(x) if columns else (x.name, "")
+        draft.do(Tensorize, block=block, loop=(*parts, d.half)[0], intrinsic=[before, *columns, behind])
 
     def _element(self, block: str, row: str, column: str, in_pairs: bool = False) -> None:
         """Compute what is of one element, each thread for those it holds; in pairs where it reads global memory."""
@@ -253,8 +274,14 @@ class _Writer:
         self.draft.do(Vectorize, block=out, loop=d.pair)
 
     def _fill(self, copy: str, factor: Factor, place: str) -> None:
-        """Copy to shared memory by all threads, 16 bytes each at once, in chunks that lie apart in the banks."""
+        """Copy to shared memory by all threads, 16 bytes each at once, in chunks that lie apart in the banks.
+
+        Boxes are left to the copy engine.
+        """
         draft = self.draft
+        if self.plan.bulk and place == self.place:
+            draft.do(Swizzle, block=copy)
+            return
         both = draft.fuse(copy, draft.loops(copy, below=place))
         parts = draft.split(copy, both, (0, self.plan.warps, ROW_LANES, COLUMN_LANES, factor.vector))
         self._bind(copy, (parts[1], parts[2], parts[3]))
