@@ -91,6 +91,7 @@ KINDS = ("blockIdx.x", "vthread", "threadIdx.x")
 
 @pytest.mark.parametrize("extent", [1, 31, 32, 97])
 @pytest.mark.parametrize("factors", [(2, 8, 4), (1, 32, 1), (3, 5, 3)])
+@pytest.mark.few(6)
 def test_tails(extent: int, factors: tuple[int, int, int]) -> None:
     def steps(sch: Schedule) -> None:
         *loops, last = sch.split("y", "i0", [None, *factors])

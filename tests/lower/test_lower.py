@@ -94,7 +94,7 @@ def test_threads_of_a_gpu_are_refused_on_a_cpu() -> None:
 @pytest.mark.parametrize("inner", ["serial", "vectorize", "unroll"])
 @pytest.mark.parametrize("outer", ["serial", "parallel", "unroll"])
 @pytest.mark.parametrize("loop", "ijk")
-@pytest.mark.few(14)
+@pytest.mark.few(8)
 def test_tails(loop: str, outer: str, inner: str) -> None:
     """A split that leaves a rest, either loop of it marked."""
 

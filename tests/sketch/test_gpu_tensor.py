@@ -34,7 +34,7 @@ def sketches(tensors: list[te.Tensor], target: lw.Target = TARGET) -> list[Sketc
 
 
 @pytest.mark.parametrize("seed", range(60))
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_candidates_of_random_products_are_right(seed: int) -> None:
     """Interpreted, with each element exactly that of the te program: sums of whole numbers."""
     outcome = products_interpreted(seed, 5)
@@ -155,7 +155,7 @@ SMALL: dict[str, tuple[Callable[[], list[te.Tensor]], str]] = {
 
 
 @pytest.mark.parametrize("form", SMALL)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_each_form_of_warp_groups_is_right(form: str) -> None:
     """Interpreted, for whole numbers, whose sums are exact."""
     make, ending = SMALL[form]

@@ -144,7 +144,7 @@ def rows_of(sketch: Sketch, seed: int, count: int) -> Rows:
     return np.unique(np.concatenate([sketch.default[None], rows]), axis=0) if sketch.holes else sketch.default[None]
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 def test_candidates_are_right(task: lw.SearchTask) -> None:
     reference = task.reference
     for sketch in task.sketches:
@@ -160,7 +160,7 @@ def test_candidates_are_right(task: lw.SearchTask) -> None:
             )
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(12)
 def test_features_are_those_of_the_ir(task: lw.SearchTask) -> None:
     module, device = task.module, preset_target(TARGET)
     module.attributes["lw.target"] = TargetAttr(device)
