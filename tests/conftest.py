@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import IO
+from unittest.mock import patch
 
 import effort
 import pytest
@@ -26,6 +27,7 @@ from hypothesis import settings
 from quick_measuring import quickly_measured, workers_forked
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
+from xdsl.universe import Universe
 from xdsl.utils.exceptions import ArgSpecParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
@@ -160,6 +162,10 @@ class FileCheckFailed(Exception):
     """A RUN line did not do what its file says; the text is the whole report."""
 
 
+multiverse = functools.cache(Universe.get_multiverse)
+"""The dialects and passes of all installed packages, whose entry points `xdsl-opt` would read three times a run."""
+
+
 class CheckedOpt(xDSLOptMain):
     """`xdsl-opt` on given text, which also insists that what it prints parses back and prints the same."""
 
@@ -188,7 +194,8 @@ class CheckedOpt(xDSLOptMain):
 def run_opt(args: list[str], stdin: str) -> tuple[str, str | None]:
     """Run `xdsl-opt` and return (stdout, None), or (stdout, stderr) where it would exit with an error."""
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    all_known = patch.object(Universe, "get_multiverse", multiverse)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), all_known:
         try:
             CheckedOpt(args, stdin).run()
         except FileCheckFailed:
