@@ -85,6 +85,7 @@ def require_close(dtype: str, got: Any, exact: Any) -> None:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.few(4)
 def test_networks_on_the_cpu_are_close_to_single_precision(name: str, dtype: str) -> None:
     net = networks()[name]
     feeds = feeds_of(net)

@@ -70,7 +70,7 @@ def cpu_steps(seed: int) -> tuple[ModuleOp, ModuleOp, list[ModuleOp]]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_cpu(seed: int) -> None:
     workload, module, steps = cpu_steps(seed)
     assert steps

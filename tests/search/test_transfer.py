@@ -121,7 +121,7 @@ def test_a_model_that_starts_from_others_is_asked_when_it_knows_the_task(path: P
 
 
 @pytest.mark.parametrize("options", [{}, {"transfer": False}, {"cost_model": "linear"}])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_tuning_learns_from_the_file_unless_told_otherwise(
     path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

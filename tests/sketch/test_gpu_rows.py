@@ -66,6 +66,7 @@ def test_long_rows_compile_for_cuda() -> None:
 
 
 @pytest.mark.parametrize("extent", [1999, 2047, 3001])
+@pytest.mark.few(2)
 def test_long_rows_are_right(extent: int) -> None:
     task = task_of(softmax(5, extent), SMALL)
     check_on_opencl(task.module, task.reference, schedules(task))

@@ -181,6 +181,7 @@ def test_threads_copy_whole_rounds_for_warp_groups() -> None:
 
 
 @pytest.mark.parametrize(("k", "bulk"), [(1344, True), (2480, False)])
+@pytest.mark.few(1)
 def test_the_copy_engine_takes_parts_of_whole_steps_alone(k: int, bulk: bool) -> None:
     """It fills up with zeros behind the end of an array: behind that of a part is the next one."""
     tensors = matmul(72, 256, k, "bfloat16")
@@ -210,7 +211,7 @@ LARGE: dict[str, Callable[[], list[te.Tensor]]] = {
 
 
 @pytest.mark.parametrize("shape", LARGE)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_nearly_all_candidates_fit_the_device(shape: str) -> None:
     """Threads, shared memory and registers are known before anything is built; those drawn compile without a spill."""
     tensors = LARGE[shape]()

@@ -183,6 +183,7 @@ TURNED = [topi.transpose, turned_and(topi.nn.gelu), turned_and(topi.nn.relu)]
 
 
 @pytest.mark.parametrize("follow", TURNED)
+@pytest.mark.few(2)
 def test_epilogues_that_turn_are_in_the_tile_or_apart(follow: Callable[[te.Tensor], te.Tensor]) -> None:
     task = lw.SearchTask(product_and(follow, 67, 129, 31), target=TARGET)
     apart = [sketch for sketch in task.sketches if sketch.name.endswith("_apart")]
