@@ -9,7 +9,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ..c_family.kernel_source import TensorMap
-from .driver import MissingCuda
+from .driver import MissingCuda, library
 
 MAP_BYTES = 128
 """Bytes of a CUtensorMap, which starts at a multiple of 64 (CUDA driver API)."""
@@ -28,8 +28,8 @@ ADDRESS_ALIGNMENT = 16
 @cache
 def _encoder() -> Any:
     try:
-        return ctypes.CDLL("libcuda.so.1").cuTensorMapEncodeTiled
-    except (OSError, AttributeError) as error:
+        return library().cuTensorMapEncodeTiled
+    except AttributeError as error:
         raise MissingCuda(f"bulk copies need the driver of CUDA 12 or later ({error}): install it") from error
 
 

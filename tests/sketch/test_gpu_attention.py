@@ -139,7 +139,7 @@ SIZES: tuple[Sizes, ...] = ((2, 32, 64, 32), (3, 16, 48, 16), (2, 48, 96, 48), (
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 def test_candidates_are_right(kind: str, sizes: Sizes, dtype: str) -> None:
     """Interpreted, with the threads of a block side by side: no races, and all in one launch."""
     sketch = by_warps(attention(kind, sizes, dtype))

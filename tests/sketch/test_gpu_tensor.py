@@ -34,7 +34,7 @@ def sketches(tensors: list[te.Tensor], target: lw.Target = TARGET) -> list[Sketc
 
 
 @pytest.mark.parametrize("seed", range(60))
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_candidates_of_random_products_are_right(seed: int) -> None:
     """Interpreted, with each element exactly that of the te program: sums of whole numbers."""
     outcome = products_interpreted(seed, 5)
@@ -155,7 +155,7 @@ SMALL: dict[str, tuple[Callable[[], list[te.Tensor]], str]] = {
 
 
 @pytest.mark.parametrize("form", SMALL)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_each_form_of_warp_groups_is_right(form: str) -> None:
     """Interpreted, for whole numbers, whose sums are exact."""
     make, ending = SMALL[form]
@@ -181,6 +181,7 @@ def test_threads_copy_whole_rounds_for_warp_groups() -> None:
 
 
 @pytest.mark.parametrize(("k", "bulk"), [(1344, True), (2480, False)])
+@pytest.mark.few(1)
 def test_the_copy_engine_takes_parts_of_whole_steps_alone(k: int, bulk: bool) -> None:
     """It fills up with zeros behind the end of an array: behind that of a part is the next one."""
     tensors = matmul(72, 256, k, "bfloat16")
@@ -210,7 +211,7 @@ LARGE: dict[str, Callable[[], list[te.Tensor]]] = {
 
 
 @pytest.mark.parametrize("shape", LARGE)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_nearly_all_candidates_fit_the_device(shape: str) -> None:
     """Threads, shared memory and registers are known before anything is built; those drawn compile without a spill."""
     tensors = LARGE[shape]()
