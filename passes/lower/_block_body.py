@@ -17,13 +17,14 @@ from ...dialects.element import element_bytes, is_float, is_unsigned
 from ...dialects.index import IndexExpr, constant
 from ...dialects.interpret.loop import initial_value
 from ...dialects.lookups import highest_of, lookups_of
-from ...dialects.loop_lanes import JOINED, SCALAR, SINGLE, step_of
+from ...dialects.loop_lanes import JOINED, SCALAR, SINGLE, TRANSPOSED, step_of
 from ...dialects.target import LINE_BYTES
 from ...dialects.te import IndexOp, PredicateOp, YieldOp, wrapped_index
 from ..analysis.placement import in_bounds
 from ._addresses import INDEX, Address, Addresses
 from ._block_plan import Access, BlockPlan
 from ._branches import under
+from ._quads import transposed
 from ._shared_carries import last_iterations
 
 WIDEST_ACCESS_BYTES = 16
@@ -59,7 +60,10 @@ class BodyWriter:
         results = list(plan.block.yielded)
         if not plan.block.is_reduction:
             for write, result in zip(plan.writes, results, strict=True):
-                self._store(write, values[result], masks, self.may_spill(plan, lane_conditions))
+                if self._kind(write) == TRANSPOSED:
+                    self._store_transposed(plan, write, values[result], masks)
+                else:
+                    self._store(write, values[result], masks, self.may_spill(plan, lane_conditions))
             return
         if plan.block.combiner.data == "custom":
             self._update_custom(plan, values, masks, from_identity)
@@ -358,6 +362,18 @@ class BodyWriter:
                 properties=self._place(address, value.type),
             )
         )
+
+    def _store_transposed(self, plan: BlockPlan, access: Access, value: SSAValue, masks: list[SSAValue]) -> None:
+        """Store neighbours, which four threads get by a transpose of what they hold."""
+        assert self.at.lane is not None
+        for key in [k for k in self.at.here.loads if k[0] is access.buffer]:  # type: ignore[index]
+            del self.at.here.loads[key]
+        whole = self.at.here.add(kernel.TransposeQuadOp(value))
+        address = self.at.address(transposed(plan.block, self.at.fixed(access.offset), self.at.lane), 1)
+        mask = self.at.conjunction(masks, True)
+        operands = [whole, self.buffers[access.buffer], address.base, *([] if mask is None else [mask])]
+        properties = self._place(address, value.type)
+        self.at.here.block.add_op(kernel.StoreOp.create(operands=operands, properties=properties))
 
     def _all_lanes(self) -> SSAValue:
         return self.at.splat(self._constant(IntegerAttr(-1, 1)), 0)

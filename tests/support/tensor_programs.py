@@ -32,6 +32,8 @@ class Form(NamedTuple):
     """Factors are rounded to TF32."""
     padded: int = 0
     """The number that extents are padded to multiples of; 0 for none."""
+    parts: int = 1
+    """Parts of eight columns of a result that a thread writes at once."""
 
 
 FORMS = (
@@ -97,10 +99,22 @@ def scheduled(form: Form, shape: Sequence[int], target: str = CUDA) -> Schedule:
         sch.bind(operand, lane, "threadIdx.x")
         sch.vectorize(operand, vector)
     sch.reverse_compute_at("d", tile.lane)
+    if form.parts > 1:
+        _join_parts(sch, form.parts)
     sch.vectorize("d", sch.get_loops("d")[-1])
     if form.stages > 1:
         sch.software_pipeline(block, tile.fill, form.stages, bulk=form.bulk)
     return sch
+
+
+def _join_parts(sch: Schedule, count: int) -> None:
+    """Make one loop of the pairs of several parts of a result."""
+    *_, parts, rows, pair = sch.get_loops("d")
+    part, within = sch.split("d", parts, (0, count))
+    sch.reorder("d", part, rows, within, pair)
+    for loop in (part, rows):
+        sch.unroll("d", loop)
+    sch.fuse("d", within, pair)
 
 
 # -- products that rules find -----------------------------------------------------------------------------------------
