@@ -138,9 +138,10 @@ class _Function:
         keys = dict.fromkeys(inner.map_key for inner in inside if isinstance(inner, kernel.BulkCopyOp))
         found = []
         for key in keys:
-            buffer, shape, box, swizzle = key
+            buffer, shape, box, swizzle, rounds = key
             p.maps[key] = p.names.fresh(f"{p.buffers[buffer].name}_boxes")
-            found.append(TensorMap(self.numbers[buffer], p.buffers[buffer].kind, shape, box, swizzle))
+            element = "tf32" if rounds else p.buffers[buffer].kind
+            found.append(TensorMap(self.numbers[buffer], element, shape, box, swizzle))
         if found:
             p.helpers.add("tensor_map -")
         return tuple(found)

@@ -97,10 +97,12 @@ def variants(draft: Draft, anchor: Anchor, target: Target) -> list[TensorVariant
     by_warps = [each for each in found if not each[1].intrinsic.reads_shared][:1]
     by_groups = [each for each in found if each[1].intrinsic.reads_shared and waste(each[1]) < DOUBTED_WASTE][:1]
     return [
-        TensorVariant(family, product.intrinsic, _is_bulk(anchor, product, split), split)
+        TensorVariant(family, product.intrinsic, bulk, split)
         for family, product in (*by_warps, *by_groups)
         for split in (False, True)
         if not split or _may_be_divided(anchor, product, target)
+        for bulk in [_is_bulk(anchor, product, split)]
+        if bulk or not (product.intrinsic.rounds and product.intrinsic.reads_shared)  # the copy engine rounds alone
     ]
 
 

@@ -52,6 +52,9 @@ GROUP_FORMS = (
     Form("wgmma.m64n64k16.bf16", "bfloat16", result="bfloat16", k_steps=2, warps=(1, 1), tiles=(1, 1), span=64, bulk=1),
     Form("wgmma.m64n32k32.s8", "int8", "int32", "int32", k_steps=4, warps=(1, 1), tiles=(2, 1), bulk=1),
     Form("wgmma.m64n64k16.f16", transpose_b=False, k_steps=4, warps=(2, 1), tiles=(1, 1), stages=3, bulk=1),
+    Form(
+        "wgmma.m64n64k8.tf32", "float32", result="float32", k_steps=4, warps=(1, 1), tiles=(1, 1), bulk=1, rounded=True
+    ),
     Form("wgmma.m64n64k16.f16", transpose_a=True, transpose_b=False, k_steps=4, warps=(1, 1), tiles=(1, 1), stages=1),
 )
 """Products of warp groups; copied in bulk, by threads, and without a pipeline."""
