@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from xdsl.dialects import func
+from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import Pure
@@ -25,6 +25,8 @@ from .types import bytes_of, kind_of
 
 BUFFER_ALIGNMENT = 256
 """Buffers of a workspace start on a multiple of so many bytes, as device allocations do."""
+_DIVISIONS = (arith.DivUIOp, arith.RemUIOp)
+"""Operations that may stand ahead of launches though they are not pure: numbers of lanes by constants."""
 _INT_ELEMENTS = 1 << 31
 
 
@@ -78,7 +80,7 @@ class _Function:
                 kinds |= printer.kinds
                 vectors |= printer.vectors
                 helpers |= printer.helpers
-            elif op.has_trait(Pure):
+            elif op.has_trait(Pure) or isinstance(op, _DIVISIONS):
                 self.outside.append(op)
             elif not isinstance(op, func.ReturnOp):
                 raise UnsupportedError(f"a kernel for {self.language.title} is launches only, got {op.name}")

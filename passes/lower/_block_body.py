@@ -55,13 +55,13 @@ class BodyWriter:
 
     def update(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr], from_identity: bool) -> None:
         """Write one instance; `from_identity` where its outputs start afresh instead of from what they hold."""
-        masks = self._masks(plan, lane_conditions)
+        masks = [] if self._masks_stores_alone(plan) else self._masks(plan, lane_conditions)
         values = self._values(plan, masks)
         results = list(plan.block.yielded)
         if not plan.block.is_reduction:
             for write, result in zip(plan.writes, results, strict=True):
                 if self._kind(write) == TRANSPOSED:
-                    self._store_transposed(plan, write, values[result], masks)
+                    self._store_transposed(plan, write, values[result], lane_conditions)
                 else:
                     self._store(write, values[result], masks, self.may_spill(plan, lane_conditions))
             return
@@ -363,17 +363,27 @@ class BodyWriter:
             )
         )
 
-    def _store_transposed(self, plan: BlockPlan, access: Access, value: SSAValue, masks: list[SSAValue]) -> None:
+    def _masks_stores_alone(self, plan: BlockPlan) -> bool:
+        """True where threads transpose what is in registers: conditions are on what they hold then."""
+        transposes = any(self._kind(write) == TRANSPOSED for write in plan.writes)
+        return transposes and all(load.place.scope == "local" for load in plan.loads.values())
+
+    def _store_transposed(
+        self, plan: BlockPlan, access: Access, value: SSAValue, conditions: Sequence[IndexExpr]
+    ) -> None:
         """Store neighbours, which four threads get by a transpose of what they hold."""
-        assert self.at.lane is not None
-        for key in [k for k in self.at.here.loads if k[0] is access.buffer]:  # type: ignore[index]
-            del self.at.here.loads[key]
-        whole = self.at.here.add(kernel.TransposeQuadOp(value))
-        address = self.at.address(transposed(plan.block, self.at.fixed(access.offset), self.at.lane), 1)
-        mask = self.at.conjunction(masks, True)
+        at, lane = self.at, self.at.lane
+        assert lane is not None
+        for key in [k for k in at.here.loads if k[0] is access.buffer]:  # type: ignore[index]
+            del at.here.loads[key]
+        whole = at.here.add(kernel.TransposeQuadOp(value))
+        address = at.address(transposed(plan.block, at.fixed(access.offset), lane), 1)
+        settled = [at.fixed(c) for c in conditions]
+        ends = [at.condition(transposed(plan.block, c, lane, -1) if lane in c.axes() else c) for c in settled]
+        mask = at.conjunction([end for end in ends if not isinstance(end, bool)], True)
         operands = [whole, self.buffers[access.buffer], address.base, *([] if mask is None else [mask])]
         properties = self._place(address, value.type)
-        self.at.here.block.add_op(kernel.StoreOp.create(operands=operands, properties=properties))
+        at.here.block.add_op(kernel.StoreOp.create(operands=operands, properties=properties))
 
     def _all_lanes(self) -> SSAValue:
         return self.at.splat(self._constant(IntegerAttr(-1, 1)), 0)

@@ -25,23 +25,31 @@ _FOUR, _OF_FOUR = "?four", "?of four"
 def are_transposed(plan: BlockPlan, write: Access, lane: str, lanes: int, at: LoopValues) -> bool:
     """True where four threads that transpose what the lanes of a loop write each write neighbours.
 
-    All four must come to it: no predicate may tell them apart.
+    All four must come to it: no predicate may tell them apart, but for the end of a row, which is for stores alone.
     """
     if lanes != LANES or write.place.scope != "global" or element_bytes(element_of_buffer(write.buffer)) != BYTES:
         return False
     thread = _thread(plan.block)
     if thread is None or plan.block.is_reduction:
         return False
-    rest = at.fixed(write.offset) - _pairs(lane, thread)
-    tests = [at.fixed(c) for c in plan.conditions]
-    return all(lane not in e.axes() and _same_for_four(e, thread, at.ranges) for e in (rest, *tests))
+    pairs = _pairs(lane, thread)
+    rest = [at.fixed(write.offset) - pairs]
+    for condition in plan.conditions:
+        test = at.fixed(condition)
+        rest.append(test + pairs if _is_end_of_row(test + pairs) else test)
+    return all(lane not in e.axes() and _same_for_four(e, thread, at.ranges) for e in rest)
 
 
-def transposed(block: BlockOp, offset: IndexExpr, lane: str) -> IndexExpr:
-    """The position that a lane writes once four threads have transposed, of a settled one."""
+def _is_end_of_row(test: IndexExpr) -> bool:
+    """True where as many columns are left of a row as whole vectors hold, whatever else a test is of."""
+    return all(c % LANES == 0 for _, c in test.terms) and test.const % LANES == LANES - 1
+
+
+def transposed(block: BlockOp, expr: IndexExpr, lane: str, sign: int = 1) -> IndexExpr:
+    """A settled position that a lane writes, once four threads have transposed; -1 for a limit of it."""
     thread = _thread(block)
     assert thread is not None
-    return offset - _pairs(lane, thread) + axis(thread) % QUAD * LANES + axis(lane)
+    return expr + (axis(thread) % QUAD * LANES + axis(lane) - _pairs(lane, thread)) * sign
 
 
 def _pairs(lane: str, thread: str) -> IndexExpr:

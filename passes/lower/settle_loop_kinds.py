@@ -234,12 +234,14 @@ class _GpuSettling(_Settling):
         if name in plan.reduce_loops or any(name in e.axes() for e in numbers):
             return False
         asked = [c for op, cs in plan.indices.items() if isinstance(op, PredicateOp) for c in cs]
+        if self.transposes and not (asked or plan.tests or plan.writes[1:]):
+            (write,) = plan.writes
+            if are_transposed(plan, write, name, lanes, self.at):
+                return True
         for condition in (*plan.conditions, *plan.tests, *asked):
             same = same_for_lanes(self.at.fixed(condition), name, lanes)
             if name in same.axes() and not self._holds(condition):
                 return False
-        if self.transposes and len(plan.writes) == 1 and are_transposed(plan, plan.writes[0], name, lanes, self.at):
-            return True
         size = min(4, lanes)
         for access in (*plan.loads.values(), *plan.writes):
             offset = self.at.fixed(access.offset)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...dialects.element import element_bytes
 from ...dialects.loop import buffer_shape
+from ...dialects.te import IndexOp, PredicateOp
 from ...passes.analysis.matrix_product import element_of_buffer
 from ...passes.analysis.nest import buffer_name, loops_reduced
 from ...passes.schedule._stages import copies_of
@@ -31,8 +32,8 @@ from ..structure.products import Product
 from ._gpu_division import Division
 from ._gpu_tensor_plan import SidePlan, TensorPlan
 
-HALF_BYTES = 2
-"""Bytes of an element of which a thread's two neighbours are the word that threads exchange."""
+HALF_BYTES, WHOLE = 2, 8
+"""Bytes of an element, of which two neighbours are the word that threads exchange, and elements of a store."""
 
 
 @dataclass(frozen=True)
@@ -137,22 +138,24 @@ def _join_parts(draft: Draft, out: str, sums: Sequence[str], count: int) -> list
 
 
 def writes_halves(draft: Draft, block: str, product: Product, out: str) -> bool:
-    """True where columns of results are neighbours of two bytes in whole tiles, which threads may exchange.
+    """True where columns of results are neighbours of two bytes, in whole stores of 16, which threads may exchange.
 
-    What `out` reads besides along rows, such as a residual, would be read in halves once they have.
+    What `out` reads besides, such as a bias, would be read element by element then. It must ask for no index.
     """
     writer, own, columns = draft.block(out), draft.block(block), product.b.rows
     result, last = writer.outputs[0], writer.write_indices[0][-1].as_axis()
-    if len(columns) > 1 or last is None or buffer_shape(result)[-1] != columns[0].extent:
+    if len(columns) > 1 or last is None or buffer_shape(result)[-1] % WHOLE:
         return False
     place = [e.as_axis() for e in own.write_indices[0]].index(columns[0].name)
     sums = [load for load in writer.loads if load.buffer in own.outputs]
     others = [e for load in writer.loads if load not in sums for e in load.indices.data]
     is_half = element_bytes(element_of_buffer(result)) == HALF_BYTES
+    asks = any(isinstance(op, IndexOp | PredicateOp) for op in writer.body.block.ops)
     return (
         is_half
+        and not (asks or any(load.conditions for load in writer.loads))
         and all(x.indices.data[place].as_axis() == last for x in sums)
-        and all(e.axes() <= {last} for e in others)
+        and not any(e.axes() for e in others)
     )
 
 

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from gpu_programs import parse
 from lowered_runs import exact_inputs
-from tensor_programs import GROUP_FORMS, HOPPER, OPENCL, Form, scheduled
+from tensor_programs import GROUP_FORMS, HOPPER, OPENCL, Form, join_parts, scheduled
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.scf import IfOp
 
+from loopwright import te, topi
 from loopwright.backends.cuda.compile import compile_module, print_cuda
 from loopwright.dialects import kernel
 from loopwright.dialects.interpret.kernel import run_kernel
@@ -64,6 +65,31 @@ def test_cuda_prints_and_compiles_it() -> None:
     assert resources.stack_bytes == 0 and resources.spill_store_bytes == 0
 
 
+def test_what_is_read_beside_the_sums_is_read_where_they_are_held() -> None:
+    """A bias is gathered for the pairs of a thread; a row of it that ends in a tile is read as far as it goes."""
+    a, b, bias = (
+        te.placeholder(shape, "float16", name) for shape, name in (((64, 128), "a"), ((56, 128), "b"), ((56,), "bias"))
+    )
+    c = topi.nn.matmul(a, b, transpose_b=True, out_dtype="float32")
+    d = te.compute((64, 56), lambda i, j: (c[i, j] + bias[j].astype("float32")).astype("float16"), name="d")
+    sch = Schedule([a, b, bias, d], target=HOPPER)
+    sch.pad("T_matmul", sch.get_loops("T_matmul")[1], 64)
+    for operand, rows in (("a", "i"), ("b", "j")):
+        sch.cache_read("T_matmul", operand, "shared", layout=(rows, "k"), label=f"{operand}_shared")
+    tile = sch.tensor_tile("T_matmul", "wgmma.m64n64k16.f16", (1, 1), (1, 1), 4)
+    for operand in ("a_shared", "b_shared"):
+        sch.compute_at(operand, tile.fill, unit_loops=True)
+        sch.swizzle(operand)
+    sch.reverse_compute_at("d", tile.lane)
+    join_parts(sch, 4)
+    sch.vectorize("d", sch.get_loops("d")[-1])
+    sch.software_pipeline("T_matmul", tile.fill, 2, bulk=1)
+    module = lowered(sch)
+    assert transposes(module)
+    require_right(sch, module)
+    assert compile_module(module).architecture == "sm_90a"
+
+
 def test_rows_that_are_no_rows_of_the_result_are_not_written() -> None:
     """The four threads of a row have it, or none of them."""
     sch = transposed(HALVES[0]._replace(padded=64), (100, 128, 256))
@@ -72,9 +98,16 @@ def test_rows_that_are_no_rows_of_the_result_are_not_written() -> None:
     require_right(sch, module)
 
 
-def test_columns_that_end_within_a_row_are_written_one_by_one() -> None:
-    """A predicate that tells the four threads apart keeps what each of them holds where it is."""
-    sch = transposed(HALVES[0]._replace(padded=64), (128, 120, 256))
+def test_rows_that_end_in_a_tile_are_written_as_far_as_they_go() -> None:
+    """All four threads exchange what they hold, and those beyond the end of a row store nothing."""
+    sch = transposed(HALVES[0]._replace(padded=64), (100, 120, 256))
+    module = lowered(sch)
+    assert transposes(module)
+    require_right(sch, module)
+
+
+def test_rows_that_end_within_a_store_are_written_one_by_one() -> None:
+    sch = transposed(HALVES[0]._replace(padded=64, bulk=0, transpose_b=True), (128, 124, 256))
     module = lowered(sch)
     assert not transposes(module)
     require_right(sch, module)

@@ -103,14 +103,14 @@ def scheduled(form: Form, shape: Sequence[int], target: str = CUDA) -> Schedule:
         sch.vectorize(operand, vector)
     sch.reverse_compute_at("d", tile.lane)
     if form.parts > 1:
-        _join_parts(sch, form.parts)
+        join_parts(sch, form.parts)
     sch.vectorize("d", sch.get_loops("d")[-1])
     if form.stages > 1:
         sch.software_pipeline(block, tile.fill, form.stages, bulk=form.bulk)
     return sch
 
 
-def _join_parts(sch: Schedule, count: int) -> None:
+def join_parts(sch: Schedule, count: int) -> None:
     """Make one loop of the pairs of several parts of a result."""
     *_, parts, rows, pair = sch.get_loops("d")
     part, within = sch.split("d", parts, (0, count))
