@@ -69,7 +69,7 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
             place_barriers(func, target.is_gpu)
             start_reductions(func)
             expand_pipelines(func, target)
-            settle_loop_kinds(func, target.is_gpu)
+            settle_loop_kinds(func, target)
             place_predicates(func, target.is_gpu)
             vectorize_loops(func)
             write_kernel(func, target)
