@@ -37,6 +37,9 @@ OTHER_REGISTERS = 72
 queries, 32 keys and 64 elements, 223 of 64 keys and 128 elements (CUDA 13, sm_90)."""
 RELUCTANCE = 1e-3
 """Part of the time that each block more costs which registers are to let fit: of equals the one that asks for least."""
+GROUP_OTHER_REGISTERS = 48
+"""The same of warp groups, which load no fragments: 128 are taken of 64 keys and elements, 194 of 64 keys and 128
+elements, 177 of 128 keys and 64 elements, 241 of 128 and 128, without a spill (CUDA 13, sm_90a)."""
 ROW_INSTRUCTIONS = 30
 """Instructions for a row that a thread shares: shuffles, and the factors of sums."""
 
@@ -60,6 +63,7 @@ class AttentionModel:
 
     element_instructions: ClassVar[float] = ELEMENT_INSTRUCTIONS
     result_instructions: ClassVar[float] = RESULT_INSTRUCTIONS
+    other_registers: ClassVar[int] = OTHER_REGISTERS
     product_wait: ClassVar[float] = 0.0
     start: ClassVar[float] = 0.0
     """Cycles of a wait for a product beside its own, and of a launch before the first block of keys."""
@@ -89,7 +93,7 @@ class AttentionModel:
         x, (_, tiles, terms, _) = self.intrinsic, self._numbers(c)
         rows = tiles * x.m / x.threads
         scores, weights, sums = rows * terms, rows * terms * x.a.bytes / x.c.bytes, rows * self.sizes[1]
-        return np.asarray(sums + np.maximum(scores + weights, weights + sums) + OTHER_REGISTERS)
+        return np.asarray(sums + np.maximum(scores + weights, weights + sums) + self.other_registers)
 
     def _products(self, c: Columns) -> Array:
         """Instructions of a warp in a block of keys."""
@@ -159,6 +163,7 @@ class GroupAttentionModel(AttentionModel):
 
     element_instructions: ClassVar[float] = GROUP_ELEMENT_INSTRUCTIONS
     result_instructions: ClassVar[float] = GROUP_RESULT_INSTRUCTIONS
+    other_registers: ClassVar[int] = GROUP_OTHER_REGISTERS
     product_wait: ClassVar[float] = GROUP_WAIT_CYCLES
     start: ClassVar[float] = GROUP_START_CYCLES
 
@@ -169,3 +174,7 @@ class GroupAttentionModel(AttentionModel):
     def _product_cycles(self, c: Columns) -> Array:
         """Cycles of all schedulers for the products of a warp group, each of which has a warp of it."""
         return np.asarray(self._products(c) * self.intrinsic.cycles / SUSTAINED)
+
+    def _resident(self, c: Columns) -> Array:
+        """As many as registers are asked to let fit: of 64 keys and elements 131 are taken with a mask, else 128."""
+        return np.asarray(np.minimum(super()._resident(c), c[self.resident]))
