@@ -41,3 +41,9 @@ def test_excluded_tests_exist_and_have_reasons() -> None:
 def test_what_is_excluded_is_refused_with_reasons(conformance: Conformance) -> None:
     outcome = conformance.run("Node", "test_det_2d_cpu")
     assert outcome.failure == "operator Det is not supported (node 'y')"
+
+
+def test_shifts_beyond_the_width_and_by_negative_counts_pass() -> None:
+    shifts = Conformance(["bitshift"])
+    outcomes = [shifts.run("Node", name) for name in shifts.names("Node") if "int8" in name]
+    assert len(outcomes) > 1 and not [f"{o.name}: {o.failure}" for o in outcomes if o.failure]

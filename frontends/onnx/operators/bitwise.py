@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ....dialects.numpy_types import ELEMENT_TYPES
 from ....graph.network import Value
 from ..errors import UnsupportedNode
@@ -10,8 +12,12 @@ from ..types import type_name
 
 
 def BitShift(node: Node) -> Value:
-    operator = "shift_left" if node.get("direction") == "LEFT" else "shift_right"
-    return node.apply(operator, *node.values())
+    """A negative count is out of range, and shifts by the width, as a count of the width or more does."""
+    x, count = node.values()
+    if count.dtype.startswith("int"):
+        zero, width = (np.asarray(n, count.dtype) for n in (0, 8 * np.dtype(count.dtype).itemsize))
+        count = node.apply("where", node.net.less(count, zero), width, count)
+    return node.apply("shift_left" if node.get("direction") == "LEFT" else "shift_right", x, count)
 
 
 def BitCast(node: Node) -> Value:
