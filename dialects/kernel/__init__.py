@@ -22,7 +22,7 @@ from .bulk_copy import (
     array_problem,
     box_problem,
 )
-from .control import ParallelOp
+from .control import UNROLL, ParallelOp
 from .gpu import THREAD_AXES, BarrierOp, LaunchOp, ShuffleOp, ThreadOp
 from .lanes import CONVERSIONS, FLOAT_PREDICATES, INTEGER_PREDICATES, CompareOp, ConvertOp, LanesOp, MaskOp, SelectOp
 from .matrix import FragmentLoadOp, FragmentPackOp, MatrixProductOp
@@ -59,6 +59,7 @@ __all__ = [
     "MOST_BOX",
     "SHARED_ALIGNMENT",
     "THREAD_AXES",
+    "UNROLL",
     "AllocOp",
     "AsyncCopyOp",
     "BarrierAwaitOp",
