@@ -31,7 +31,7 @@ from ._run_ahead import ASYNCHRONOUS, BULK, blocks_of
 from ._starts import Nest, nests_with_starts
 from ._thread_sharing import launch_sizes
 from ._told_apart import element_axes, is_for_the_first, joins_threads, predicate_axes
-from ._unrolled_loops import is_steady, may_be_written_once, write_once
+from ._unrolled_loops import UnrolledLoops, write_once
 
 
 class GpuLowering(Lowering):
@@ -51,6 +51,7 @@ class GpuLowering(Lowering):
         self.warps = warps
         self.products = ProductWriter(self.at, self.buffers, self.plans)
         self.bulk = BulkWriter(self.at, self.buffers, self.plans)
+        self.unrolled = UnrolledLoops(self.at, self.plans, self.writer)
         self.arrivals: dict[str, tuple[SSAValue, int]] = {}
         """The barriers of pipelined loops, and how many there are."""
         self.aligned = _read_by_descriptors(func) if warps else set()
@@ -127,7 +128,7 @@ class GpuLowering(Lowering):
         """True for an unrolled loop that is left to NVRTC, which is known to unroll what it is asked to."""
         if not self.warps or op.size == 1 or self._kind(op) != "unrolled":
             return False
-        return may_be_written_once(op, self.plans, self.at, prod(loop.size for loop in self.virtual))
+        return self.unrolled.may_be_written_once(op, prod(loop.size for loop in self.virtual))
 
     def _bound(self, op: ForOp) -> None:
         kind = op.loop_kind
@@ -273,7 +274,7 @@ class GpuLowering(Lowering):
         """
         axes = element_axes(plan)
         loops = [x for x in self.virtual if x.loop_name in axes | predicate_axes(plan)]
-        if self.warps and all(is_steady(plan, x.loop_name, self.at) for x in loops):
+        if self.warps and all(self.unrolled.is_steady(plan, x.loop_name) for x in loops):
             self._written_once(loops, write)
             return
         once = {x.loop_name for x in loops if is_for_the_first(plan, x.loop_name, axes)}
@@ -313,11 +314,7 @@ class GpuLowering(Lowering):
     def _may_overshoot(self, plan: BlockPlan, conditions: Sequence[IndexExpr], reads: Iterable[Access]) -> bool:
         """True where running beyond the edge fills registers that nobody reads, from memory that is there."""
         still = [c for c in conditions if self._open(c) and self.at.condition(c) is not True]
-        if not still or any(self.at.condition(c) is False for c in still):
-            return False
-        if any(w.place.scope != "local" for w in plan.writes) or not self.writer.may_spill(plan, still):
-            return False
-        if not all(self.writer.in_bounds(a, self.at.fixed(a.offset)) for a in reads):
+        if not still or not self.unrolled.may_overshoot(plan, still, reads):
             return False
         self.at.known = self.at.known | set(still)
         return True

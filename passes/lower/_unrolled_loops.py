@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from math import prod
 
@@ -10,10 +10,12 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Region
 
+from ...dialects.index import IndexExpr
 from ...dialects.kernel import UNROLL
 from ...dialects.loop import AllocOp, BlockOp, ForOp, IfOp, is_bound
 from ...dialects.loop_lanes import VECTOR, is_in_lanes
 from ._addresses import INDEX, Addresses, Scope
+from ._block_body import BodyWriter
 from ._block_plan import Access, BlockPlan
 from ._loop_values import Known
 from ._matrix_product import is_product
@@ -49,37 +51,13 @@ def write_once(at: Addresses, loop: ForOp, write: Callable[[], None]) -> None:
     at.here.loads.clear()
 
 
-def may_be_written_once(loop: ForOp, plans: Mapping[BlockOp, BlockPlan], at: Addresses, copies: int) -> bool:
-    """True where the copies of an unrolled loop differ only by a number that is added to addresses.
-
-    `copies` are those of each statement by virtual threads. What depends on the loop's value otherwise is known of each
-    copy here, for the ranges of the loops around, where a C compiler would compute it: quotients, predicates, vectors
-    that start evenly in some copies only.
-    """
-    inside = list(_inside(loop))
-    if copies * sum(_copies(block, loop) for block in inside if isinstance(block, BlockOp)) > MOST_COPIES:
-        return False
-    name = loop.loop_name
-    inner = [op for op in inside if isinstance(op, ForOp)]
-    if any(is_bound(op) or is_product(op) or name in _asked_by(op) for op in inner):
-        return False
-    if not all(isinstance(op, ForOp | BlockOp) for op in inside):
-        return False
-    with ExitStack() as stack:
-        for each in (loop, *inner):
-            stack.enter_context(at.valued(each.loop_name, None, (0, each.size - 1)))
-        return all(is_steady(plans[op], name, at) for op in inside if isinstance(op, BlockOp))
-
-
 def _inside(nest: ForOp | IfOp) -> Iterator[object]:
-    """The operations of a nest, but for allocations and branches, which hold for all copies."""
+    """The operations of a nest, but for allocations, which hold for all copies."""
     for op in nest.body.block.ops:
-        if isinstance(op, ForOp):
+        if not isinstance(op, AllocOp):
             yield op
         if isinstance(op, ForOp | IfOp):
             yield from _inside(op)
-        elif not isinstance(op, AllocOp):
-            yield op
 
 
 def _copies(block: BlockOp, outermost: ForOp) -> int:
@@ -98,18 +76,64 @@ def _asked_by(loop: ForOp) -> set[str]:
     return {name for conditions in unless for c in conditions for name in c.axes()}
 
 
-def is_steady(plan: BlockPlan, name: str, at: Addresses) -> bool:
-    """True where a statement asks nothing, and its addresses grow by as much in each iteration of a loop.
+class UnrolledLoops:
+    """Answers which unrolled loops may be written once, in a function that is being written."""
 
-    Compilers join branches of copies that ask the same, so that all loads in them are under way at once, but not those
-    of a loop that they unroll.
-    """
-    asked = [e for es in plan.indices.values() for e in es]
-    if joins_threads(plan) or any(name in e.axes() for e in asked):
-        return False
-    if any(c not in at.known and at.fixed(c).bounds(at.ranges)[0] < 0 for c in (*plan.conditions, *plan.tests)):
-        return False
-    return all(_grows_evenly(access, plan, name, at) for access in (*plan.loads.values(), *plan.writes))
+    def __init__(self, at: Addresses, plans: Mapping[BlockOp, BlockPlan], writer: BodyWriter) -> None:
+        self.at = at
+        self.plans = plans
+        self.writer = writer
+
+    def may_be_written_once(self, loop: ForOp, copies: int) -> bool:
+        """True where the copies of an unrolled loop differ only by a number that is added to addresses.
+
+        `copies` are those of each statement by virtual threads. What depends on the loop's value otherwise is known of
+        each copy here, for the ranges of the loops around, where a C compiler would compute it: quotients, predicates,
+        vectors that start evenly in some copies only.
+        """
+        inside = list(_inside(loop))
+        if copies * sum(_copies(block, loop) for block in inside if isinstance(block, BlockOp)) > MOST_COPIES:
+            return False
+        name = loop.loop_name
+        inner = [op for op in inside if isinstance(op, ForOp)]
+        if any(is_bound(op) or is_product(op) or name in _asked_by(op) for op in inner):
+            return False
+        if not all(isinstance(op, ForOp | BlockOp | IfOp) for op in inside):
+            return False
+        with ExitStack() as stack:
+            for each in (loop, *inner):
+                stack.enter_context(self.at.valued(each.loop_name, None, (0, each.size - 1)))
+            if any(self.open_of(op.conditions) for op in inside if isinstance(op, IfOp)):
+                return False
+            return all(self.is_steady(self.plans[op], name) for op in inside if isinstance(op, BlockOp))
+
+    def is_steady(self, plan: BlockPlan, name: str) -> bool:
+        """True where a statement asks nothing, and its addresses grow by as much in each iteration of a loop.
+
+        Compilers join branches of copies that ask the same, so that all loads in them are under way at once, but not
+        those of a loop that they unroll.
+        """
+        if joins_threads(plan) or any(name in e.axes() for es in plan.indices.values() for e in es):
+            return False
+        if self.open_of(plan.tests):
+            return False
+        still = self.open_of(plan.conditions)
+        if still and not self.may_overshoot(plan, still, plan.loads.values()):
+            return False
+        return all(_grows_evenly(access, plan, name, self.at) for access in (*plan.loads.values(), *plan.writes))
+
+    def open_of(self, conditions: Iterable[IndexExpr]) -> list[IndexExpr]:
+        """The conditions that are not known to hold."""
+        at = self.at
+        return [c for c in conditions if c not in at.known and at.test(c).bounds(at.ranges)[0] < 0]
+
+    def may_overshoot(self, plan: BlockPlan, still: Sequence[IndexExpr], reads: Iterable[Access]) -> bool:
+        """True where running beyond the edges `still` fills registers that nobody reads, from memory that is there."""
+        if any(self.at.test(c).bounds(self.at.ranges)[1] < 0 for c in still):
+            return False
+        if any(w.place.scope != "local" for w in plan.writes) or not self.writer.may_spill(plan, still):
+            return False
+        return all(self.writer.in_bounds(a, self.at.fixed(a.offset)) for a in reads)
 
 
 def _grows_evenly(access: Access, plan: BlockPlan, name: str, at: Addresses) -> bool:

@@ -15,7 +15,7 @@ from loopwright.backends.cuda.compile import compile_module, print_cuda
 from loopwright.dialects import kernel
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.te import run_te
-from loopwright.passes.lower import _gpu_lowering, _unrolled_loops
+from loopwright.passes.lower import _unrolled_loops
 from loopwright.schedule import Schedule
 
 OPENCL = "opencl max_threads_per_block=1024 max_shared_bytes=49152 max_vthreads=8"
@@ -91,8 +91,7 @@ def test_copies_are_written_for_other_compilers() -> None:
 
 def test_the_same_instructions_as_of_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     once = compile_module(checked(matmul(16, 32, 6), tiled)).resources
-    monkeypatch.setattr(_gpu_lowering, "may_be_written_once", lambda *_: False)
-    monkeypatch.setattr(_gpu_lowering, "is_steady", lambda *_: False)
+    monkeypatch.setattr(_unrolled_loops.UnrolledLoops, "is_steady", lambda *_: False)
     module = checked(matmul(16, 32, 6), tiled)
     assert left_to_nvrtc(module) == [] and print_cuda(module).source.count("fmaf(") == 8
     assert compile_module(module).resources == once
