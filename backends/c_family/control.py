@@ -12,9 +12,7 @@ from ...dialects import kernel
 from ..unsupported import UnsupportedError
 from .expression import Expr
 from .printer import Handler, KernelPrinter
-
-UNROLL = "lw.unroll"
-"""Attribute of loops to unroll: a unit for whole, an integer for a factor."""
+from .unrolling import even_factor, unroll_factor, unrolled_instructions
 
 
 def loop(p: KernelPrinter, op: Operation) -> None:
@@ -33,7 +31,7 @@ def loop(p: KernelPrinter, op: Operation) -> None:
         p.block(body)
         return
     p.settle_all()
-    unroll = op.attributes.get(UNROLL)
+    unroll = op.attributes.get(kernel.UNROLL)
     if unroll is not None:
         p.line(p.language.unroll(_factor(unroll)))
     start, end_text, by_text = (bound.text for bound in bounds)
@@ -44,10 +42,21 @@ def loop(p: KernelPrinter, op: Operation) -> None:
         before = len(p.lines)
         with p.braces(f"for ({p.type_of('index')} {name} = {start}; {name} < {end_text}; {following})"):
             _body(p, body)
-        if unroll is None and trips is not None and not any(isinstance(inner, _KEEPS_LOOP) for inner in body.walk()):
-            factor = unroll_factor(trips, len(p.lines) - before - 2, p.language.unrolled_statements)
+        if unroll is None and trips is not None:
+            factor = _wanted_factor(p, body, trips, len(p.lines) - before - 2)
             if factor > 1:
                 p.lines.insert(before, f"{p.indent}{p.language.unroll(None if factor == trips else factor)}")
+
+
+def _wanted_factor(p: KernelPrinter, body: Block, trips: int, statements: int) -> int:
+    """Return by how much to unroll a loop that the kernel says nothing of; 1 to leave it to the language's compiler."""
+    limit = p.language.unrolled_instructions
+    instructions = unrolled_instructions(body) if limit else None
+    if instructions is not None:
+        return even_factor(trips, instructions, limit)
+    if any(isinstance(inner, _KEEPS_LOOP) for inner in body.walk()):
+        return 1
+    return unroll_factor(trips, statements, p.language.unrolled_statements)
 
 
 def _trips(bounds: list[int | None]) -> int | None:
@@ -60,14 +69,6 @@ def _trips(bounds: list[int | None]) -> int | None:
 
 _KEEPS_LOOP = (scf.ForOp, kernel.BarrierOp)
 """Operations for which a loop's compiler is not asked to unroll it."""
-
-
-def unroll_factor(trips: int, statements: int, limit: int) -> int:
-    """Return how many iterations of so many statements come to at most `limit`: all, or a power of two of them."""
-    if trips * statements <= limit:
-        return trips
-    most = min(trips, limit // max(1, statements))
-    return 1 << (most.bit_length() - 1) if most else 1
 
 
 def _is_number(expression: Expr) -> bool:

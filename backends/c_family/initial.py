@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from xdsl.dialects import arith, scf, vector
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import Pure
 
 from ...dialects import kernel
 from .operations import constant_lanes
+
+NONE: Mapping[SSAValue, int] = MappingProxyType({})
 
 
 class Initial(NamedTuple):
@@ -77,22 +82,49 @@ def _ancestor(op: Operation, block: Block) -> Operation:
     return op
 
 
-def _stored(op: Operation, buffer: SSAValue) -> dict[int, int | float] | None:
-    """Return the elements that a store makes constants; None where it is something else."""
+def _stored(op: Operation, buffer: SSAValue, counters: Mapping[SSAValue, int] = NONE) -> dict[int, int | float] | None:
+    """Return the elements that a store, or a loop of stores to unroll, makes constants; None for something else.
+
+    `counters` are the values of such loops around.
+    """
+    if isinstance(op, scf.ForOp):
+        return _stored_by_loop(op, buffer, counters)
     if not isinstance(op, kernel.StoreOp) or op.buffer is not buffer or op.mask is not None:
         return None
-    start, lanes = _number(op.index), kernel.lanes_of(op.value.type)
+    start, lanes = _number(op.index, counters), kernel.lanes_of(op.value.type)
     values = _constants(op.value, lanes)
     if start is None or values is None:
         return None
     return {start + op.offset.data + lane * op.stride.data: value for lane, value in enumerate(values)}
 
 
-def _number(index: SSAValue) -> int | None:
+def _stored_by_loop(op: scf.ForOp, buffer: SSAValue, counters: Mapping[SSAValue, int]) -> dict[int, int | float] | None:
+    ends = [_number(bound, counters) for bound in (op.lb, op.ub, op.step)]
+    if kernel.UNROLL not in op.attributes or None in ends:
+        return None
+    body = op.body.block
+    statements = [each for each in body.ops if not each.has_trait(Pure) and not isinstance(each, scf.YieldOp)]
+    found: dict[int, int | float] = {}
+    for value in range(*(end for end in ends if end is not None)):
+        for statement in statements:
+            elements = _stored(statement, buffer, {**counters, body.args[0]: value})
+            if elements is None:
+                return None
+            found.update(elements)
+    return found
+
+
+def _number(index: SSAValue, counters: Mapping[SSAValue, int]) -> int | None:
+    """Return the value of an index that is known in a copy of the loops around."""
     owner = index.owner
     if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
         return owner.value.value.data
-    return None
+    if not isinstance(owner, arith.AddiOp | arith.MuliOp):
+        return counters.get(index)
+    a, b = (_number(operand, counters) for operand in owner.operands)
+    if a is None or b is None:
+        return None
+    return a + b if isinstance(owner, arith.AddiOp) else a * b
 
 
 def _constants(value: SSAValue, lanes: int) -> list[int | float] | None:

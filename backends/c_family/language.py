@@ -28,6 +28,8 @@ class Language:
     thread_axes: Mapping[str, str] = {}
     unrolled_statements = 0
     """Innermost loops are unrolled up to so many statements, where their compilers do not do it well by themselves."""
+    unrolled_instructions = 0
+    """Loops around unrolled ones are unrolled up to so many instructions, as they would be around written copies."""
     zeros = "{0}"
     """Initialiser of an array of zeros."""
 

@@ -85,6 +85,12 @@ class Cuda(Language):
     long_suffix = "LL"
     thread_axes = {axis: f"(int){axis}" for axis in kernel.THREAD_AXES}
     zeros = "{}"
+    unrolled_instructions = 200
+    """NVRTC unrolls innermost loops up to about so many instructions, and whole up to about twice as many.
+
+    Left to itself it unrolls a loop around unrolled ones less than around written copies, as it counts accesses to
+    arrays that are registers later: a product's step of 32 multiply-adds and 5 loads twice, where it did so four times.
+    """
 
     def __init__(self, compute_capability: int = 0) -> None:
         self.compute_capability = compute_capability

@@ -22,7 +22,7 @@ from .bulk_copy import (
     array_problem,
     box_problem,
 )
-from .control import ParallelOp
+from .control import UNROLL, ParallelOp
 from .gpu import QUAD, THREAD_AXES, BarrierOp, LaunchOp, ShuffleOp, ThreadOp, TransposeQuadOp
 from .lanes import CONVERSIONS, FLOAT_PREDICATES, INTEGER_PREDICATES, CompareOp, ConvertOp, LanesOp, MaskOp, SelectOp
 from .matrix import FragmentLoadOp, FragmentPackOp, MatrixProductOp
@@ -60,6 +60,7 @@ __all__ = [
     "QUAD",
     "SHARED_ALIGNMENT",
     "THREAD_AXES",
+    "UNROLL",
     "AllocOp",
     "AsyncCopyOp",
     "BarrierAwaitOp",

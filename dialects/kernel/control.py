@@ -18,6 +18,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from .types import INDEX
 
+UNROLL = "lw.unroll"
+"""Attribute of an `scf.for` for the compiler of the source to unroll: a unit for whole, an integer for a factor."""
+
 
 @irdl_op_definition
 class ParallelOp(IRDLOperation):

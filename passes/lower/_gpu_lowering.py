@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
+from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, i64
@@ -30,6 +31,7 @@ from ._run_ahead import ASYNCHRONOUS, BULK, blocks_of
 from ._starts import Nest, nests_with_starts
 from ._thread_sharing import launch_sizes
 from ._told_apart import element_axes, is_for_the_first, joins_threads, predicate_axes
+from ._unrolled_loops import UnrolledLoops, write_once
 
 
 class GpuLowering(Lowering):
@@ -49,6 +51,7 @@ class GpuLowering(Lowering):
         self.warps = warps
         self.products = ProductWriter(self.at, self.buffers, self.plans)
         self.bulk = BulkWriter(self.at, self.buffers, self.plans)
+        self.unrolled = UnrolledLoops(self.at, self.plans, self.writer)
         self.arrivals: dict[str, tuple[SSAValue, int]] = {}
         """The barriers of pipelined loops, and how many there are."""
         self.aligned = _read_by_descriptors(func) if warps else set()
@@ -116,8 +119,16 @@ class GpuLowering(Lowering):
             self._bound(op)
         elif self.warps and is_product(op):
             self.products.write(op)
+        elif self._is_written_once(op):
+            write_once(self.at, op, lambda: self._children(op))
         else:
             super()._loop(op)
+
+    def _is_written_once(self, op: ForOp) -> bool:
+        """True for an unrolled loop that is left to NVRTC, which is known to unroll what it is asked to."""
+        if not self.warps or op.size == 1 or self._kind(op) != "unrolled":
+            return False
+        return self.unrolled.may_be_written_once(op, prod(loop.size for loop in self.virtual))
 
     def _bound(self, op: ForOp) -> None:
         kind = op.loop_kind
@@ -239,8 +250,7 @@ class GpuLowering(Lowering):
 
     def _block(self, plan: BlockPlan) -> None:
         if joins_threads(plan):
-            for _ in self._copies_of(plan):
-                join_threads(self.launch, self.writer, plan, self.warps)
+            self._copies_of(plan, lambda: join_threads(self.launch, self.writer, plan, self.warps))
             return
 
         def write() -> None:
@@ -250,30 +260,39 @@ class GpuLowering(Lowering):
                 super(GpuLowering, self)._block(plan)
 
         reads = plan.loads.values()
-        for _ in self._copies_of(plan):
-            self._alone(plan, lambda: self._settled(plan, plan.conditions, reads, write))
+        self._copies_of(plan, lambda: self._alone(plan, lambda: self._settled(plan, plan.conditions, reads, write)))
 
     def _copy_by_itself(self, plan: BlockPlan) -> None:
         left = self._lane_conditions(plan.conditions)
         if left is not None and not self.writer.copy_asynchronously(plan, left):
             self.writer.update(plan, left, False)
 
-    def _copies_of(self, plan: BlockPlan) -> Iterator[None]:
-        """Once for each virtual thread that the statement tells apart.
+    def _copies_of(self, plan: BlockPlan, write: Callable[[], None]) -> None:
+        """Write a statement for each virtual thread that it tells apart.
 
         A reduction that only a predicate tells apart has one result for all of them, and is run by the first.
         """
         axes = element_axes(plan)
-        names = [x for x in self.virtual if x.loop_name in axes | predicate_axes(plan)]
-        once = {x.loop_name for x in names if is_for_the_first(plan, x.loop_name, axes)}
-        for values in product(*(range(1 if x.loop_name in once else x.size) for x in names)):
-            for loop, value in zip(names, values, strict=True):
+        loops = [x for x in self.virtual if x.loop_name in axes | predicate_axes(plan)]
+        if self.warps and all(self.unrolled.is_steady(plan, x.loop_name) for x in loops):
+            self._written_once(loops, write)
+            return
+        once = {x.loop_name for x in loops if is_for_the_first(plan, x.loop_name, axes)}
+        for values in product(*(range(1 if x.loop_name in once else x.size) for x in loops)):
+            for loop, value in zip(loops, values, strict=True):
                 self.at.env[loop.loop_name] = value
                 self.at.ranges[loop.loop_name] = (value, value)
-            yield
-        for loop in names:
+            write()
+        for loop in loops:
             self.at.env.pop(loop.loop_name, None)
             self.at.ranges[loop.loop_name] = (0, loop.size - 1)
+
+    def _written_once(self, loops: Sequence[ForOp], write: Callable[[], None]) -> None:
+        if not loops:
+            write()
+            return
+        first, *rest = loops
+        write_once(self.at, first, lambda: self._written_once(rest, write))
 
     def _settled(
         self,
@@ -295,11 +314,7 @@ class GpuLowering(Lowering):
     def _may_overshoot(self, plan: BlockPlan, conditions: Sequence[IndexExpr], reads: Iterable[Access]) -> bool:
         """True where running beyond the edge fills registers that nobody reads, from memory that is there."""
         still = [c for c in conditions if self._open(c) and self.at.condition(c) is not True]
-        if not still or any(self.at.condition(c) is False for c in still):
-            return False
-        if any(w.place.scope != "local" for w in plan.writes) or not self.writer.may_spill(plan, still):
-            return False
-        if not all(self.writer.in_bounds(a, self.at.fixed(a.offset)) for a in reads):
+        if not still or not self.unrolled.may_overshoot(plan, still, reads):
             return False
         self.at.known = self.at.known | set(still)
         return True

@@ -92,8 +92,8 @@ class LoopValues:
         return any(all(self.fixed(c).bounds(self.ranges)[0] >= 0 for c in conditions) for conditions in copies)
 
     @contextmanager
-    def valued(self, name: str, value: int | None, values: tuple[int, int]) -> Iterator[None]:
-        """Know a loop's value, where it is a constant, and the values that it can have."""
+    def valued(self, name: str, value: int | Known | None, values: tuple[int, int]) -> Iterator[None]:
+        """Know a loop's value, where there is one, and the values that it can have."""
         around, extent = self.env.get(name), self.ranges.get(name)
         if value is not None:
             self.env[name] = value

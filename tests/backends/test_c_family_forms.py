@@ -1,11 +1,13 @@
 """What the C printers make of a kernel reads as people write it: declarations, names, parts of an index, sums."""
 
+import re
+
 import numpy as np
 import pytest
 from gpu_programs import compile_cuda, parse, run_opencl
 
-from loopwright.backends.c_family.control import unroll_factor
 from loopwright.backends.c_family.names import Names
+from loopwright.backends.c_family.unrolling import even_factor, unroll_factor
 from loopwright.backends.cuda.compile import print_cuda
 from loopwright.backends.opencl.compile import print_opencl
 from loopwright.dialects.target import TargetAttr, parse_target
@@ -223,6 +225,64 @@ def test_nvidias_opencl_compiler_is_asked_to_unroll_innermost_loops() -> None:
         source = print_opencl(module).source
         assert source.count("#pragma unroll\n        for (int k") == asked and source.count("#pragma") == asked
     assert "#pragma" not in print_cuda(module).source
+
+
+AROUND_UNROLLED = """
+    %a = lw_kernel.alloc "a" : memref<4xf32, "local">
+    scf.for %i = %c0 to %c2 step %c1 {{
+      %i2 = arith.muli %i, %c2 : index
+      scf.for %j = %c0 to %c2 step %c1 {{
+        %ij = arith.addi %i2, %j : index
+        lw_kernel.store {start}, %a[%ij] : f32, memref<4xf32, "local">
+      }} {{lw.unroll}}
+    }} {{lw.unroll}}
+    %n = arith.constant {trips} : index
+    scf.for %k = %c0 to %n step %c1 {{
+      %v = lw_kernel.load %x[%k] : memref<64xf32> -> f32
+      {inside}
+      scf.for %j = %c0 to %c4 step %c1 {{
+        %o = lw_kernel.load %a[%j] : memref<4xf32, "local"> -> f32
+        %s = arith.addf %o, %v : f32
+        lw_kernel.store %s, %a[%j] : f32, memref<4xf32, "local">
+      }} {{lw.unroll}}
+    }}
+    %r = lw_kernel.load %a[%c1] : memref<4xf32, "local"> -> f32
+    lw_kernel.store %r, %y[%t] : f32, memref<64xf32>
+"""
+
+
+@pytest.mark.parametrize(("trips", "asked"), [(44, "#pragma unroll\n"), (47, ""), (48, "#pragma unroll 16\n")])
+def test_loops_around_unrolled_ones_are_unrolled_as_around_copies(trips: int, asked: str) -> None:
+    """An iteration is a load, four sums and the loop, 9 instructions: 22 of them are 198, 44 are 396."""
+    cuda, opencl = sources(AROUND_UNROLLED.format(trips=trips, start="%z", inside=""))
+    before, _, _ = cuda.partition("    for (int k = 0;")
+    assert before.endswith(";\n    " + asked if asked else ";\n")
+    assert opencl.partition("    for (int k = 0;")[0].endswith(";\n"), "which leaves it to its compilers"
+
+
+def test_loops_around_others_are_left_to_compilers() -> None:
+    inner = "scf.for %l = %c0 to %c9 step %c1 { lw_kernel.store %v, %y[%l] : f32, memref<64xf32> }"
+    cuda, _ = sources(AROUND_UNROLLED.format(trips=4, start="%z", inside=inner))
+    assert cuda.partition("    for (int k = 0;")[0].endswith(";\n")
+
+
+def test_an_array_that_unrolled_loops_fill_with_zeros_is_declared_so() -> None:
+    for source in sources(AROUND_UNROLLED.format(trips=4, start="%z", inside="")):
+        assert re.search(r"float a\[4\] = {0?};", source) and source.count("#pragma unroll\n") >= 1
+        assert "a[" not in source.partition("float a[4]")[2].partition("for (int k")[0][12:]
+    cuda, _ = sources(
+        AROUND_UNROLLED.format(trips=4, start="%one", inside="").replace(
+            "%a =", "%one = arith.constant 1.0 : f32\n%a =", 1
+        )
+    )
+    assert "float a[4];" in cuda, "ones are stored"
+
+
+@pytest.mark.parametrize(
+    ("trips", "instructions", "factor"), [(32, 37, 4), (96, 70, 2), (3, 151, 1), (3, 48, 3), (3, 100, 3), (7, 60, 1)]
+)
+def test_even_factors(trips: int, instructions: int, factor: int) -> None:
+    assert even_factor(trips, instructions, 150) == factor
 
 
 def test_a_name_of_the_whole_function_stays_taken() -> None:
