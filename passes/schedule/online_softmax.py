@@ -12,11 +12,12 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, ModuleOp
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ...dialects.attributes import Axis
+from ...dialects.attributes import Axis, IndicesAttr
 from ...dialects.element import is_float
 from ...dialects.index import IndexExpr, axis
 from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, buffer_shape, buffer_type
 from ...dialects.te import YieldOp
+from ..analysis.masked import KEPT, kept_where
 from ..analysis.nest import (
     block_names,
     buffer_name,
@@ -28,6 +29,7 @@ from ..analysis.nest import (
     functions,
     nest_around,
 )
+from ..analysis.regions import interval_of
 from ..analysis.weighted_sum import NoWeightedSum, WeightedSum, match_weighted_sum
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes
@@ -362,9 +364,24 @@ class _Blocked:
             "custom",
             identity=[self._number(0.0), self._number(0.0), self._number(-inf)],
             combine=self._combine(),
+            annotations={KEPT: IndicesAttr(kept)} if (kept := self._kept(outer)) else None,
         )
         quotient = _quotient(LoadOp(carried[0], indices), LoadOp(carried[1], indices))
         return run, _plain_block(total.block_name, spatial, output, indices, quotient)
+
+    def _kept(self, outer: Axis) -> tuple[IndexExpr, ...]:
+        """Return the conditions, over the axes of sums and over blocks, that fail where a block is -inf all over."""
+        found = self.found
+        names = [str(e.as_axis()) for e in found.exponential.write_indices[0]]
+        inner = fresh_name("term", names)
+        indices = [*found.row]
+        indices.insert(found.dimension, axis(outer.name) * self.plan.terms + axis(inner))
+        parts = [
+            interval_of(c, {inner: (0, self.plan.terms - 1)})
+            for c in kept_where(found.score, dict(zip(names, indices, strict=True)))
+        ]
+        most = [part.low + (part.extent - 1) for part in parts]
+        return tuple(c for c in dict.fromkeys(most) if outer.name in c.axes())
 
     def _combine(self) -> Region:
         """Return how two triples are joined, with the exponential of the distance of the maxima, 0 of equal ones."""

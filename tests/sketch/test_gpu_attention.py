@@ -161,6 +161,22 @@ def test_features_of_candidates_are_those_of_their_schedules(kind: str) -> None:
         np.testing.assert_allclose(have[compared], want[compared], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_blocks_of_keys_behind_all_queries_of_a_tile_are_not_read(stages: int) -> None:
+    """They are no numbers here, which a weight of 0 would not hide; nor are they copied ahead."""
+    tensors = attention("causal", (2, 64, 64, 32))
+    (sketch,) = sketches(tensors)
+    choice = {"warps": 2, "tiles": 1, "terms": 16, "stages": stages, "resident": 1}
+    row = np.array([h.choices.index(choice[h.name.rpartition("_")[2]]) for h in sketch.holes])
+    kernel = scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(row))
+    inputs = drawn(tensors, stages)
+    wanted = expected("causal", (2, 64, 64, 32), inputs)
+    inputs[2][:, 32:] = np.nan
+    (got,) = run_kernel(kernel, inputs)
+    np.testing.assert_allclose(got[:, :32], wanted[:, :32], atol=8 * 2**-11 * np.abs(wanted).max())
+    assert np.isnan(got[:, 32:]).all()
+
+
 LARGE: tuple[tuple[str, Sizes], ...] = (
     ("masked", (12, 128, 128, 64)),
     ("rounded", (12, 512, 512, 64)),
