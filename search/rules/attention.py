@@ -33,6 +33,7 @@ from ..sketch.rule import SketchRule
 from ..structure.attention import AttentionBlocks, find_attention
 from ..structure.strides import lanes_of_block, output_bytes
 from ._lanes import upto
+from ._rounded_weights import with_rounded_weights
 
 TERMS = (64, 128, 256, 512)
 """Keys of a block. 12 heads of 512 x 512 x 64 take 12.8 ms in blocks of 256, 13.7 in blocks of 128 (one core of an AMD
@@ -65,9 +66,10 @@ class Attention(SketchRule):
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         drafts = [draft]
-        for block in list(blocks_in(draft.module)):
-            plans = plan_attention(block, target)
-            grown = [made for one in drafts for plan in plans if (made := _written(one, plan)) is not None]
+        for name in [block.block_name for block in blocks_in(draft.module) if block.is_reduction]:
+            plans = plan_attention(with_rounded_weights(draft, name).block(name), target)
+            started = [with_rounded_weights(one, name) for one in drafts] if plans else []
+            grown = [made for one in started for plan in plans if (made := _written(one, plan)) is not None]
             drafts = grown or drafts
         return drafts
 

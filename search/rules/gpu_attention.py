@@ -26,6 +26,7 @@ from ..structure.attention import AttentionBlocks, find_attention
 from ..structure.products import Product, find_products
 from ._gpu_attention import AttentionPlan, write_attention
 from ._gpu_factors import dividing
+from ._rounded_weights import with_rounded_weights
 
 TERMS = (16, 32, 64, 128)
 """Keys of a block; all of them where they are few."""
@@ -52,9 +53,10 @@ class GpuAttention(SketchRule):
         return target.kind == "cuda" and bool(_intrinsics(target))
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
-        for block in list(blocks_in(draft.module)):
-            if (plan := plan_attention(draft, block, target)) is not None:
-                draft = _written(draft, plan) or draft
+        for name in [block.block_name for block in blocks_in(draft.module) if block.is_reduction]:
+            started = with_rounded_weights(draft, name)
+            if (plan := plan_attention(started, started.block(name), target)) is not None:
+                draft = _written(started, plan) or draft
         return [draft]
 
 

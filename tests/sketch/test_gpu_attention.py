@@ -27,7 +27,8 @@ TYPES = {"float16": np.float16, "bfloat16": bfloat16}
 def attention(kind: str, sizes: Sizes, dtype: str = "float16") -> list[te.Tensor]:
     """softmax(q k^T, scaled and masked) v of heads, queries, keys and elements of each.
 
-    Of kind `rounded` scores and weights are of the narrow type in between; `joined` heads are parts of rows.
+    Of kind `rounded` scores and weights are of the narrow type in between; `cast` weights are rounded by an operator of
+    their own; `joined` heads are parts of rows.
     """
     heads, queries, keys, size = sizes
     joined = kind == "joined"
@@ -55,7 +56,9 @@ def attention(kind: str, sizes: Sizes, dtype: str = "float16") -> list[te.Tensor
         mask = te.placeholder((queries, keys), "bool", "mask")
         inputs.append(mask)
         scores = topi.where(mask, topi.multiply(scores, 0.25), -30000.0)
-    weights = topi.nn.softmax(scores) if kind == "rounded" else _rounded(scores, dtype)
+    weights = topi.nn.softmax(scores) if kind in ("rounded", "cast") else _rounded(scores, dtype)
+    if kind == "cast":
+        weights = topi.cast(weights, dtype)
     if joined:
         x = te.reduce_axis((0, keys), "x")
         sums = te.compute(
@@ -85,7 +88,7 @@ def expected(kind: str, sizes: Sizes, inputs: list[np.ndarray]) -> np.ndarray:
     q, k, v = (a.astype(np.float64) for a in inputs[:3])
     if kind == "joined":
         q, k, v = (a.reshape(len(a), heads, size).transpose(1, 0, 2) for a in (q, k, v))
-    scores = np.einsum("bid,bjd->bij", q, k) * (1.0 if kind in ("plain", "joined") else 0.25)
+    scores = np.einsum("bid,bjd->bij", q, k) * (1.0 if kind in ("plain", "cast", "joined") else 0.25)
     if kind == "causal":
         scores[:, ~np.tri(queries, keys, keys - queries, dtype=bool)] = -np.inf
     elif kind == "masked":
@@ -108,7 +111,7 @@ def sketches(tensors: list[te.Tensor], target: lw.Target = TARGET) -> list[Sketc
     return generate_sketches(te.create_module(tensors, target), target)
 
 
-KINDS = ("plain", "rounded", "causal", "masked", "joined")
+KINDS = ("plain", "rounded", "cast", "causal", "masked", "joined")
 SIZES: tuple[Sizes, ...] = ((2, 32, 64, 32), (3, 16, 48, 16), (2, 48, 96, 48), (2, 32, 32, 64))
 
 

@@ -81,6 +81,19 @@ def test_features_of_candidates_are_those_of_their_schedules(kind: str) -> None:
             np.testing.assert_allclose(have[: len(want) - 1], want[:-1], rtol=1e-4, atol=1e-4)
 
 
+def test_weights_that_are_rounded_before_they_are_multiplied_are_those_of_one_nest() -> None:
+    q, k, v = (te.placeholder((2, 40, 24), "float16", name) for name in "qkv")
+    weights = topi.cast(topi.nn.softmax(topi.nn.batch_matmul(q, k, transpose_b=True, out_dtype="float32")), "float16")
+    tensors = [q, k, v, topi.nn.batch_matmul(weights, v, out_dtype="float32")]
+    (sketch,) = generate_sketches(te.create_module(tensors, WIDE), WIDE)
+    assert sketch.name == "attention"
+    rng = np.random.default_rng(3)
+    inputs = [rng.standard_normal(t.shape).astype(np.float16) for t in tensors[:-1]]
+    task = lw.SearchTask(lambda: tensors, target="llvm")
+    got = task.build(task.sketches[0].schedule(task.sketches[0].default))(*inputs)
+    np.testing.assert_allclose(got, expected("plain", inputs), rtol=2e-3, atol=2e-3)
+
+
 def test_everything_is_in_one_nest() -> None:
     module = te.create_module(attention("causal", 2, 40, 150, 24), WIDE)
     for sketch in generate_sketches(module, WIDE):
