@@ -40,6 +40,7 @@ class AttentionModel:
 
     `names` are those of the numbers of a candidate: warps of a block, matrices of 16 queries of a warp, keys of a
     block, and blocks of keys that are there or under way; `resident` is that of the blocks that registers are for.
+    Queries and keys are `ragged` where they are extended to whole tiles.
     """
 
     target: Target
@@ -50,6 +51,7 @@ class AttentionModel:
     sizes: tuple[int, int]
     names: tuple[str, str, str, str]
     resident: str
+    ragged: tuple[bool, bool] = (False, False)
 
     def _numbers(self, c: Columns) -> tuple[Array, Array, Array, Array]:
         warps, tiles, terms, stages = (np.asarray(c[name], np.float64) for name in self.names)
@@ -86,8 +88,10 @@ class AttentionModel:
         mask &= allotted(registers) * threads * c[self.resident] <= on.registers
         mask &= self.shared_bytes(c) <= self.target.max_shared_bytes
         mask &= self._products(c) * (self.intrinsic.n // 8) <= MOST_WRITTEN
-        mask &= self.queries % (warps * tiles * self.intrinsic.m) == 0
-        return np.asarray(mask & (self.keys % terms == 0) & (stages <= self.keys // terms))
+        rows = warps * tiles * self.intrinsic.m
+        mask &= rows < self.queries + self.intrinsic.m if self.ragged[0] else self.queries % rows == 0
+        whole = self.keys % terms == 0
+        return np.asarray(mask & (whole | self.ragged[1]) & (stages <= np.ceil(self.keys / terms)))
 
     def _resident(self, c: Columns) -> Array:
         """Blocks of a multiprocessor at a time."""
@@ -120,7 +124,7 @@ class AttentionModel:
         blocks = self.batch * np.ceil(self.queries / (warps * tiles * self.intrinsic.m))
         whole, rest = rounds_of(blocks, cores, resident)
         once = self._of_block(c, np.maximum(1.0, rest))
-        steps = self.keys / terms + 1
+        steps = np.ceil(self.keys / terms) + 1
         cycles = steps * (whole * self._of_block(c, resident) + np.where(rest > 0, once, 0.0)) + 2.0 * GLOBAL_LATENCY
         key, value = self.sizes
         moved = self.batch * (self.queries + self.keys) * (key + value) * self.intrinsic.a.bytes

@@ -42,9 +42,10 @@ RESIDENT = (1, 2, 3, 4)
 
 
 class GpuAttention(SketchRule):
-    """Two products of half precision with a softmax between them, where tiles divide queries and keys.
+    """Two products of half precision with a softmax between them, where steps divide the elements of keys and values.
 
-    Others, and those of few queries, are left to the rules of their parts.
+    Queries and keys that tiles do not divide are extended to whole ones. Those of few queries are left to the rules of
+    their parts.
     """
 
     order: ClassVar[int] = 55
@@ -75,20 +76,22 @@ class _Products:
 
 
 def plan_attention(draft: Draft, block: BlockOp, target: Target) -> AttentionPlan | None:
-    """Plan the attention whose last block is given; None for another block, or where tiles do not divide it."""
+    """Plan the attention whose last block is given; None for another block, or where no tiles fit it."""
     parts = find_attention(block)
     found = _products(draft, parts, target) if parts is not None else None
     if parts is None or found is None:
         return None
     x, name = found.scores.intrinsic, block.block_name
     size = (found.scores.depth, found.values.b.extent)
-    terms = dividing(TERMS, parts.key_extent)
-    if any(n % x.n for n in (*size, parts.key_extent)) or parts.row_extent % x.m or not terms:
+    terms = _terms(parts.key_extent, x.n)
+    if any(n % x.n for n in size) or parts.row_extent < x.m or not terms:
         return None
-    warps = Hole.near(f"{name}_warps", dividing(WARPS, parts.row_extent // x.m), 4, "threads", name)
+    ragged_rows, ragged_keys = bool(parts.row_extent % x.m), bool(parts.key_extent % x.n)
+    warps_of = WARPS if ragged_rows else dividing(WARPS, parts.row_extent // x.m)
+    warps = Hole.near(f"{name}_warps", warps_of, 4, "threads", name)
     tiles = Hole.near(f"{name}_tiles", TILES, 1, "tile", name)
     of_keys = Hole.near(f"{name}_terms", terms, 64)
-    stages = Hole.near(f"{name}_stages", STAGES, min(2, parts.key_extent // of_keys.default), "stages")
+    stages = Hole.near(f"{name}_stages", STAGES, min(2, -(-parts.key_extent // of_keys.default)), "stages")
     resident = Hole(f"{name}_resident", RESIDENT, 1, "threads")
     model = AttentionModel(
         target,
@@ -99,9 +102,31 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target) -> AttentionPla
         sizes=size,
         names=(warps.name, tiles.name, of_keys.name, stages.name),
         resident=resident.name,
+        ragged=(ragged_rows, ragged_keys),
     )
     rows = Derived.of(f"{name}_rows", lambda c: np.asarray(x.m * c[warps.name] * c[tiles.name]), (warps, tiles))
-    return AttentionPlan(parts, found.scores, found.values, warps, tiles, of_keys, stages, resident, rows, model)
+    return AttentionPlan(
+        parts,
+        found.scores,
+        found.values,
+        warps,
+        tiles,
+        of_keys,
+        stages,
+        resident,
+        rows,
+        model,
+        ragged_rows,
+        ragged_keys,
+    )
+
+
+def _terms(keys: int, columns: int) -> tuple[int, ...]:
+    """Keys of a block, whole columns of the instruction: parts of them all, or a little more than that where ragged."""
+    if keys % columns == 0:
+        return dividing(TERMS, keys)
+    parts = (-(-keys // n) for n in range(1, keys // columns + 2))
+    return tuple(sorted({n for part in parts if (n := -(-part // columns) * columns) <= max(TERMS)}))
 
 
 def _products(draft: Draft, parts: AttentionBlocks, target: Target) -> _Products | None:

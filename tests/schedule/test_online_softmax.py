@@ -11,7 +11,7 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.interpret.te import run_te
-from loopwright.dialects.loop import blocks_in
+from loopwright.dialects.loop import AllocOp, blocks_in
 from loopwright.dialects.presets import preset_target
 from loopwright.passes.schedule.online_softmax import OnlineSoftmax
 from loopwright.search.features.catalogue import names
@@ -87,12 +87,13 @@ def expected(kind: str, inputs: list[np.ndarray]) -> np.ndarray:
 KINDS = ("plain", "causal", "added", "chosen")
 
 
+@pytest.mark.parametrize("padded", [0, 1])
 @pytest.mark.parametrize("terms", [0, 1, 3, 4, 11, 16])
 @pytest.mark.parametrize("kind", KINDS)
-def test_blocks_of_terms_give_what_the_whole_softmax_gives(kind: str, terms: int) -> None:
+def test_blocks_of_terms_give_what_the_whole_softmax_gives(kind: str, terms: int, padded: int) -> None:
     tensors = attention(kind)
     sch = lw.Schedule(tensors)
-    sch.online_softmax("out", terms)
+    sch.online_softmax("out", terms, padded=padded if terms else 0)
     sch.module.verify()
     inputs = drawn(tensors, terms)
     with np.errstate(invalid="ignore"):
@@ -100,6 +101,29 @@ def test_blocks_of_terms_give_what_the_whole_softmax_gives(kind: str, terms: int
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(got, expected(kind, inputs), rtol=1e-5, atol=1e-6)
     assert np.isnan(got).any() == (kind in ("added", "chosen"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_keys_and_queries_are_extended_to_whole_blocks(kind: str) -> None:
+    """Without a predicate but for what is read beyond the ends of arguments, and for the results."""
+    tensors = attention(kind)
+    sch = lw.Schedule(tensors)
+    scored = sch.blocks[: sch.blocks.index("T_softmax_maxelem")]
+    for block in scored:
+        rows, columns = sch.get_loops(block)[1:3]
+        sch.pad(block, columns, 4)
+        sch.pad(block, rows, 8)
+    sch.online_softmax("out", 4, padded=1)
+    for block in sch.blocks[len(scored) : -1]:
+        sch.pad(block, sch.get_loops(block)[1], 8)
+    sch.module.verify()
+    assert not any(block.conditions for block in blocks_in(sch.module))
+    shapes = {op.label.data: op.buffer.type.get_shape() for op in sch.module.walk() if isinstance(op, AllocOp)}
+    assert shapes[scored[0]] == (HEADS, 8, 12) and shapes["out_run"] == (HEADS, 8, SIZE)
+    inputs = drawn(tensors, 5)
+    with np.errstate(invalid="ignore"):
+        (got,) = run_loops(sch.module, inputs)
+    np.testing.assert_allclose(got, expected(kind, inputs), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("queries", [1, 4, QUERIES])
