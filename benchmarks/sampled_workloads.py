@@ -204,7 +204,7 @@ def _half(m: int, n: int, k: int, dtype: str, transposed: int) -> list[Tensor]:
 
 def _half_conv_args(rng: np.random.Generator) -> Args:
     return (
-        _one(rng, 1, 1, 2, 4, 16),
+        _one(rng, 1, 1, 2, 4, 16, 32, 64, 128),
         extent(rng, 5, 60),
         8 * extent(rng, 2, 80),
         8 * extent(rng, 2, 80),

@@ -80,9 +80,11 @@ class Intrinsic:
     There `threads` is 1, and each matrix lies in memory as it is held: in one stretch, or in `rows` of even distance.
     An `a` of fewer bytes than `b` is repeated to as many.
 
-    One that `reads_shared` reads its factors from shared memory by itself, while its threads go on: its fragments of
-    `a` and `b` are types alone, and its code is on `a` and `b`, which are descriptors of 64 bits, with the words
-    `{a_turned}` and `{b_turned}` for 1 where rows of the matrix are neighbours in memory.
+    One that `reads_shared` reads its factors from shared memory by itself, while its threads go on: its fragment of
+    `b` is a type alone, and its code is on `a` and `b`, which are descriptors of 64 bits, with the words `{a_turned}`
+    and `{b_turned}` for 1 where rows of the matrix are neighbours in memory. Its `held_code` is that on an `a` that
+    threads hold, in registers `a0, ...`; empty where it takes none, and the fragment of `a` is a type alone as well.
+    Code with the words `{adds}` and `{sums}`, for 1 and `+`, may write sums instead of adding to them, for 0 and `=`.
 
     One that `rounds` takes factors that `te.round_to` rounds, to "tf32", and does that itself.
     """
@@ -103,12 +105,13 @@ class Intrinsic:
     rows: int = 1
     exact: bool = False
     reads_shared: bool = False
+    held_code: str = ""
     rounds: str = ""
 
     def verify(self) -> None:
         """ValueError unless each element of each matrix has a place of its own, and no place is left empty."""
         check_name("an intrinsic", self.name)
-        for operand in "c" if self.reads_shared else "abc":
+        for operand in self.held_operands:
             wanted = set(product(range(self.threads), range(self.elements(operand) // self.threads)))
             if set(self.places(operand)) != wanted:
                 rule = f"the elements of {operand} and the places of {self.threads} threads are not one to one"
@@ -129,6 +132,18 @@ class Intrinsic:
     def fragment(self, operand: str) -> Fragment:
         """The fragment of `a`, `b` or `c`."""
         return {"a": self.a, "b": self.b, "c": self.c}[operand]
+
+    @property
+    def may_start(self) -> bool:
+        """True for one that may write sums of its product alone, whatever was in the registers before."""
+        return "{adds}" in self.code
+
+    @property
+    def held_operands(self) -> str:
+        """The matrices that threads hold, or may hold, in registers."""
+        if not self.reads_shared:
+            return "abc"
+        return "ac" if self.held_code else "c"
 
     def axes(self, operand: str) -> tuple[str, str]:
         """The rows and columns of `a` (i, k), of `b` (j, k) or of `c` (i, j)."""
@@ -265,7 +280,7 @@ class Family:
         """The text before and behind the number of columns in names; all of it, and "", for a single member."""
         if len(self.members) == 1:
             return self.widest.name, ""
-        return _without_columns(self.widest)
+        return without_columns(self.widest)
 
     @property
     def name(self) -> str:
@@ -279,7 +294,7 @@ class Family:
         return Family(tuple(x for x in self.members if x.n in kept))
 
 
-def _without_columns(intrinsic: Intrinsic) -> tuple[str, str]:
+def without_columns(intrinsic: Intrinsic) -> tuple[str, str]:
     """An intrinsic's name before and behind its number of columns; "" behind where the name does not hold it."""
     before, found, after = intrinsic.name.partition(f"n{intrinsic.n}k")
     return (f"{before}n", f"k{after}") if found else (intrinsic.name, "")
@@ -289,7 +304,7 @@ def families(found: Iterable[Intrinsic]) -> list[Family]:
     """Intrinsics by family: those of warp groups, whose columns a schedule leaves open; others are alone."""
     together: dict[object, list[Intrinsic]] = {}
     for x in found:
-        key = (_without_columns(x), x.threads, x.m, x.k) if x.reads_shared else x.name
+        key = (without_columns(x), x.threads, x.m, x.k) if x.reads_shared else x.name
         together.setdefault(key, []).append(x)
     return [Family(tuple(sorted(members, key=lambda x: x.n))) for members in together.values()]
 
@@ -376,23 +391,27 @@ _WGMMA_TYPES = ("float16", "bfloat16", "int8", "uint8")
 def _wgmma(element: str, n: int) -> Intrinsic:
     """`wgmma.mma_async.m64n*k*`: factors by descriptors, sums in the registers of four warps, 16 rows each.
 
-    At the rate of the data sheet, 2048 multiply-adds of fp16 a cycle, 64 rows and n columns take n / 2 cycles.
+    `a` may be in registers, too, in each warp as that of `mma.sync`. At the rate of the data sheet, 2048 multiply-adds
+    of fp16 a cycle, 64 rows and n columns take n / 2 cycles.
     """
-    k = 32 // element_bytes(DTYPES[element])
+    size = element_bytes(DTYPES[element])
+    k, per, row = 32 // size, REGISTER_BYTES // size, ROW_BYTES // size
     sums = "float32" if is_float(DTYPES[element]) else "int32"
     kind = _PTX_TYPES[element]
-    lane = "i floordiv 16 * 32 + i mod 8 * 4 + j mod 8 floordiv 2"
+    lane = "i floordiv 16 * 32 + i mod 8 * 4"
+    half = "i floordiv 8 mod 2"
     return Intrinsic(
         name=f"wgmma.m64n{n}k{k}.{kind}",
         target="cuda",
         m=64,
         n=n,
         k=k,
-        a=fragment(element, "0"),
+        a=fragment(element, f"{lane} + k mod {row} floordiv {per}", f"k floordiv {row}", half, f"k mod {per}"),
         b=fragment(element, "0"),
-        c=fragment(sums, lane, f"j floordiv {MATRIX_ROWS}", "i floordiv 8 mod 2", "j mod 2"),
+        c=fragment(sums, f"{lane} + j mod 8 floordiv 2", f"j floordiv {MATRIX_ROWS}", half, "j mod 2"),
         threads=WARP_GROUP,
-        code=_wgmma_code(n, k, kind, sums),
+        code=_wgmma_code(n, k, kind, sums, held=False),
+        held_code=_wgmma_code(n, k, kind, sums, held=True),
         since=WGMMA_CAPABILITY,
         cycles=n // 2,
         exact=True,
@@ -400,19 +419,22 @@ def _wgmma(element: str, n: int) -> Intrinsic:
     )
 
 
-def _wgmma_code(n: int, k: int, kind: str, sums: str) -> str:
-    wide, constraint = ("f32", "+f") if sums == "float32" else ("s32", "+r")
+def _wgmma_code(n: int, k: int, kind: str, sums: str, held: bool) -> str:
+    wide, letter = ("f32", "f") if sums == "float32" else ("s32", "r")
     count = n // 2
     registers = ", ".join(f"%{x}" for x in range(count))
-    c = ", ".join(f'"{constraint}"(c{x})' for x in range(count))
-    turned = ", 1, 1, {a_turned}, {b_turned}" if sums == "float32" else ""
+    c = ", ".join(f'"{{sums}}{letter}"(c{x})' for x in range(count))
+    turned = f", 1, 1, {'' if held else '{a_turned}, '}{{b_turned}}" if sums == "float32" else ""
+    parts = 4 if held else 1
+    numbers = ", ".join(f"%{count + x}" for x in range(parts))
+    first = ", ".join(f'"r"(a{x})' for x in range(parts)) if held else '"l"(a)'
     return (
-        f'asm volatile("{{ .reg .pred p; setp.eq.u32 p, 0, 0; "\n'
+        f'asm volatile("{{ .reg .pred p; setp.ne.u32 p, {{adds}}, 0; "\n'
         f'    "wgmma.mma_async.sync.aligned.m64n{n}k{k}.{wide}.{kind}.{kind} "\n'
         f'    "{{{registers}}}, "\n'
-        f'    "%{count}, %{count + 1}, p{turned}; }}"\n'
+        f'    "{f"{{{numbers}}}" if held else numbers}, %{count + parts}, p{turned}; }}"\n'
         f"    : {c}\n"
-        f'    : "l"(a), "l"(b));'
+        f'    : {first}, "l"(b));'
     )
 
 

@@ -77,7 +77,7 @@ def load(p: KernelPrinter, op: Operation) -> None:
 
 
 def pack(p: KernelPrinter, op: Operation) -> None:
-    """Print a fragment of elements in registers."""
+    """Print a fragment of elements in registers, for warp groups as it is to be at their fence."""
     assert isinstance(op, kernel.FragmentPackOp)
     buffer = p.buffer(op.buffer)
     places = [place for n in op.offsets for place in places_of(p, op.buffer, op.index, n, 1, 1)]
@@ -87,7 +87,11 @@ def pack(p: KernelPrinter, op: Operation) -> None:
     pairs = zip(held[::2], held[1::2], strict=True)
     words = ", ".join(f"pack_{buffer.kind}({low}, {high})" for low, high in pairs)
     p.line(f"unsigned {name}[{len(held) // 2}] = {{{words}}};")
-    p.define_literal(op.value, [Expr(f"{name}[{n}]") for n in range(len(held) // 2)])
+    registers = [f"{name}[{n}]" for n in range(len(held) // 2)]
+    if any(isinstance(use.operation, kernel.WarpGroupProductOp) for use in op.value.uses):
+        p.helpers.add("hold unsigned")
+        p.line(" ".join(f"hold({register});" for register in registers))
+    p.define_literal(op.value, [Expr(register) for register in registers])
 
 
 def product(p: KernelPrinter, op: Operation) -> None:

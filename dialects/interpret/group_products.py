@@ -38,6 +38,8 @@ class GroupProducts:
         """Begin with none."""
         self._open = _Group()
         self._committed: list[_Group] = []
+        self._unfenced: set[int] = set()
+        """Slots of fragments that were packed since the last fence."""
 
     def leaders(self, op: Operation) -> Array:
         """The first thread of each warp group; InterpretationError unless all threads, in whole groups, come to it."""
@@ -49,6 +51,20 @@ class GroupProducts:
             threads.require_together(op, threads.numbers // WARP_GROUP, threads.n // WARP_GROUP, "a warp group")
             raise InterpretationError(f"products of some of the warp groups alone are not interpreted\n  {located(op)}")
         return np.arange(0, threads.n, WARP_GROUP)
+
+    def packed(self, slot: int) -> None:
+        """Note that threads have written a fragment to registers."""
+        self._unfenced.add(slot)
+
+    def fence(self) -> None:
+        """Show products the registers that threads have written."""
+        self._unfenced.clear()
+
+    def require_fenced(self, op: Operation, slot: int) -> None:
+        """Refuse a fragment that no fence has shown to products."""
+        if slot in self._unfenced:
+            rule = "a fragment was packed since the last wgmma_fence, and a product reads it"
+            raise InterpretationError(f"{rule}\n  {located(op)}")
 
     def begin(self, reads: Sequence[Read], sums: Registers, rows: Sequence[int]) -> None:
         """Let products go on."""

@@ -44,6 +44,7 @@ def _fragment_pack(program: ThreadProgram, op: kernel.FragmentPackOp) -> Step:
 
     def step(values: list[Any]) -> None:
         held = []
+        program.group_products.packed(into)
         for access in accesses:
             held.append(np.broadcast_to(values[buffer].load(access, values[index], threads.on), threads.n))
             threads.require_known(slot, op, "an element")
@@ -75,6 +76,7 @@ def _group_product(program: ThreadProgram, op: kernel.WarpGroupProductOp) -> Ste
     threads, intrinsic, number = program.threads, op.meaning(), program.threads.number(op)
     threads.watches_products = True
     sums, index = program.slots((op.sums, op.index))
+    held = program.slot(op.held) if op.held is not None else None
     factors: list[tuple[int, int, Array, int, int]] = []
     for name, buffer, at, offset, matrix in op.factors():
         size = intrinsic.fragment(name).bytes
@@ -89,9 +91,14 @@ def _group_product(program: ThreadProgram, op: kernel.WarpGroupProductOp) -> Ste
             start = np.broadcast_to(values[at], threads.n)[first]
             elements = matrices.swizzled(start[:, None, None] + places, span, size)
             taken.append((values[buffer], elements, values[buffer].read_in_product(number, elements, first)))
-        (_, _, a), (_, _, b) = taken
+        found = [matrix for *_, matrix in taken]
+        if held is not None:
+            program.group_products.require_fenced(op, held)
+            found.insert(0, matrices.of_group(intrinsic, values[held]))
+        a, b = found
         rows = [int(values[index]) + place for place in op.sum_places]
-        values[sums].add_product(number, rows, lambda held: matrices.group_product(intrinsic, a, b, held))
+        starts = op.start is not None
+        values[sums].add_product(number, rows, lambda added: matrices.group_product(intrinsic, a, b, added), starts)
         reads = [(memory, number, elements, first) for memory, elements, _ in taken]
         program.group_products.begin(reads, values[sums], rows)
 
@@ -101,6 +108,7 @@ def _group_product(program: ThreadProgram, op: kernel.WarpGroupProductOp) -> Ste
 def _group_fence(program: ThreadProgram, op: Operation) -> Step:
     def step(values: list[Any]) -> None:
         program.group_products.leaders(op)
+        program.group_products.fence()
         for value in values:
             if isinstance(value, Registers):
                 value.unfenced.clear()

@@ -62,14 +62,19 @@ def _rounded(values: Array) -> Array:
 
 
 def _gathered(intrinsic: Intrinsic, operand: str, held: Array) -> Array:
-    """The matrix of each warp `(warps, rows, columns)`."""
+    """The matrix of each warp, or warp group, `(warps, rows, columns)`."""
     lanes, places, rows, columns = element_places(intrinsic, operand)
     row_axis, column_axis = intrinsic.axes(operand)
-    warps = len(held) // WARP
+    warps = len(held) // intrinsic.threads
     found = np.empty((warps, intrinsic.extents[row_axis], intrinsic.extents[column_axis]), held.dtype)
     for warp in range(warps):
-        found[warp, rows, columns] = held[warp * WARP + lanes, places]
+        found[warp, rows, columns] = held[warp * intrinsic.threads + lanes, places]
     return found
+
+
+def of_group(intrinsic: Intrinsic, registers: Array) -> Array:
+    """The first factors `(groups, rows, k)` that warp groups hold in registers."""
+    return _gathered(intrinsic, "a", _elements(intrinsic, "a", registers))
 
 
 def swizzled(elements: Array, span: int, size: int) -> Array:

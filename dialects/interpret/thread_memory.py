@@ -191,16 +191,21 @@ class Registers(Memory):
             rule = f"element {row} of {self} is touched before the product that adds to it was waited for"
             raise self.error(rule, access.number, 0, self.threads.named(self.in_products[row], self.threads.tag(0)))
 
-    def add_product(self, number: int, rows: Sequence[int], product: Callable[[Array], Array]) -> None:
-        """Begin to add to elements `(sums, threads)` what `product` makes of them."""
+    def add_product(
+        self, number: int, rows: Sequence[int], product: Callable[[Array], Array], start: bool = False
+    ) -> None:
+        """Begin to write to elements `(sums, threads)` what `product` makes of them, or of zeros at a `start`."""
         for row in rows:
-            if not 0 <= row < self.size or not (self.ready[row] or row in self.in_products):
+            if not 0 <= row < self.size or not (start or self.ready[row] or row in self.in_products):
                 rule = f"element {row} of {self} is added to by a product, and was not written"
                 raise self.error(rule, number, 0)
             if row in self.unfenced:
                 rule = f"element {row} of {self} was stored since the last wgmma_fence, and a product adds to it"
                 raise self.error(rule, number, 0)
-        self.array[list(rows)] = product(self.array[list(rows)])
+        before = self.array[list(rows)]
+        self.array[list(rows)] = product(np.zeros_like(before) if start else before)
+        for row in rows:
+            self.ready[row] = True
         self.in_products.update(dict.fromkeys(rows, number))
 
     def _rows(self, access: Access, index: int) -> int | slice | Array:

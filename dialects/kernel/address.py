@@ -17,7 +17,15 @@ def print_address(printer: Printer, buffer: SSAValue, index: SSAValue, offset: i
 
 def parse_address(parser: Parser) -> tuple[UnresolvedOperand, UnresolvedOperand, int]:
     buffer = parser.parse_unresolved_operand()
-    parser.parse_punctuation("[")
+    place = parse_optional_place(parser)
+    if place is None:
+        parser.raise_error("expected the place of an element: [%index + 4]")
+    return buffer, *place
+
+
+def parse_optional_place(parser: Parser) -> tuple[UnresolvedOperand, int] | None:
+    if not parser.parse_optional_punctuation("["):
+        return None
     index = parser.parse_unresolved_operand()
     offset = 0
     if parser.parse_optional_punctuation("+"):
@@ -25,7 +33,7 @@ def parse_address(parser: Parser) -> tuple[UnresolvedOperand, UnresolvedOperand,
     elif parser.parse_optional_punctuation("-"):
         offset = -parser.parse_integer()
     parser.parse_punctuation("]")
-    return buffer, index, offset
+    return index, offset
 
 
 def print_lanes(printer: Printer, stride: int, mask: SSAValue | None, align: IntAttr | None) -> None:

@@ -5,9 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntAttr, MemRefType, StringAttr, i64
-from xdsl.ir import SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, traits_def
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IndexType,
+    IntAttr,
+    MemRefType,
+    StringAttr,
+    UnitAttr,
+    VectorType,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    traits_def,
+)
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
@@ -16,8 +34,8 @@ from xdsl.utils.exceptions import VerifyException
 from ..buffers import SWIZZLES, scope_of
 from ..element import element_bytes
 from ..intrinsics import Intrinsic, find_intrinsic
-from .address import parse_address, print_address
-from .types import INDEX
+from .address import parse_address, parse_optional_place, print_address
+from .types import INDEX, vector_of
 
 ATOM_ROWS = 8
 """Rows of `span` bytes after which a swizzle is the same again: 1024 bytes for a span of 128 (PTX ISA, wgmma)."""
@@ -44,6 +62,10 @@ class SharedMatrix(NamedTuple):
         return f"rows {self.span}{panel}{' turned' if self.turned else ''}"
 
 
+SharedFactor = tuple[SSAValue, SSAValue, int, SharedMatrix]
+"""A factor in shared memory: its buffer, the index of its first element, a constant part of that, and how it lies."""
+
+
 def _parse_matrix(parser: Parser) -> SharedMatrix:
     parser.parse_keyword("rows")
     span = parser.parse_integer()
@@ -58,13 +80,15 @@ class WarpGroupProductOp(IRDLOperation):
 
     Begins to add the product of two matrices in shared memory to the one whose fragments the threads of a warp group
     hold in `%c`: at `%k + 0`, `%k + 1`, ... for the elements in the order of the intrinsic. Until the group that the
-    next `wgmma_commit` closes has been waited for, nobody may touch the sums, nor write to the matrices.
+    next `wgmma_commit` closes has been waited for, nobody may touch the sums, nor write to the matrices. The first one
+    may be what threads hold, `%a : vector<4xi32>`, packed before the last `wgmma_fence`. With `start` before its name
+    it writes the product, whatever was in the registers.
     """
 
     name = "lw_kernel.wgmma"
     intrinsic = prop_def(StringAttr)
-    a = operand_def(MemRefType)
-    a_index = operand_def(IndexType)
+    a = operand_def(MemRefType | VectorType)
+    a_index = opt_operand_def(IndexType)
     b = operand_def(MemRefType)
     b_index = operand_def(IndexType)
     sums = operand_def(MemRefType)
@@ -72,34 +96,47 @@ class WarpGroupProductOp(IRDLOperation):
     offsets = prop_def(DenseArrayBase)
     matrices = prop_def(DenseArrayBase)
     places = prop_def(DenseArrayBase)
+    start = opt_prop_def(UnitAttr)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(
         self,
         intrinsic: str,
-        a: tuple[SSAValue, SSAValue, int, SharedMatrix],
-        b: tuple[SSAValue, SSAValue, int, SharedMatrix],
+        a: SharedFactor | SSAValue,
+        b: SharedFactor,
         sums: SSAValue,
         index: SSAValue,
         places: Sequence[int],
+        start: bool = False,
     ) -> None:
-        matrices = [int(n) for _, _, _, matrix in (a, b) for n in matrix]
+        shared = [b] if isinstance(a, SSAValue) else [a, b]
+        first = [a, None] if isinstance(a, SSAValue) else [a[0], a[1]]
         super().__init__(
-            operands=[a[0], a[1], b[0], b[1], sums, index],
+            operands=[*first, b[0], b[1], sums, index],
             properties={
                 "intrinsic": StringAttr(intrinsic),
-                "offsets": DenseArrayBase.from_list(i64, [a[2], b[2]]),
-                "matrices": DenseArrayBase.from_list(i64, matrices),
+                "offsets": DenseArrayBase.from_list(i64, [offset for _, _, offset, _ in shared]),
+                "matrices": DenseArrayBase.from_list(i64, [int(n) for *_, matrix in shared for n in matrix]),
                 "places": DenseArrayBase.from_list(i64, list(places)),
+                "start": UnitAttr() if start else None,
             },
         )
 
     def factors(self) -> list[tuple[str, SSAValue, SSAValue, int, SharedMatrix]]:
-        """Of `a` and `b`: the name, buffer, index, constant part of the index, and how the matrix lies."""
+        """Of factors in shared memory: the name, buffer, index, constant part of that, and how the matrix lies."""
         numbers = [int(n) for n in self.matrices.get_values()]
-        found = [SharedMatrix(span, panel, bool(turned)) for span, panel, turned in (numbers[:3], numbers[3:])]
-        first, second = (int(n) for n in self.offsets.get_values())
-        return [("a", self.a, self.a_index, first, found[0]), ("b", self.b, self.b_index, second, found[1])]
+        parts = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
+        found = [SharedMatrix(span, panel, bool(turned)) for span, panel, turned in parts]
+        offsets = [int(n) for n in self.offsets.get_values()]
+        places = [("b", self.b, self.b_index)]
+        if self.a_index is not None:
+            places.insert(0, ("a", self.a, self.a_index))
+        return [(*place, offset, matrix) for place, offset, matrix in zip(places, offsets, found, strict=True)]
+
+    @property
+    def held(self) -> SSAValue | None:
+        """The fragment of `a` where threads hold it."""
+        return self.a if self.a_index is None else None
 
     @property
     def sum_places(self) -> tuple[int, ...]:
@@ -115,6 +152,13 @@ class WarpGroupProductOp(IRDLOperation):
 
     def verify_(self) -> None:
         meaning = self.meaning()
+        if self.start is not None and not meaning.may_start:
+            raise VerifyException(f"'{meaning.name}' adds to sums, and does not start them")
+        if self.held is not None:
+            wanted = vector_of(i32, meaning.registers("a"))
+            if not meaning.held_code or self.a.type != wanted:
+                took = f"is {wanted}" if meaning.held_code else "is in shared memory"
+                raise VerifyException(f"a of '{meaning.name}' {took}, got {self.a.type}")
         for name, buffer, _, _, matrix in self.factors():
             _verify_factor(meaning, name, buffer, matrix)
         assert isinstance(self.sums.type, MemRefType)
@@ -125,9 +169,12 @@ class WarpGroupProductOp(IRDLOperation):
             raise VerifyException(f"a thread holds {count} sums of '{meaning.name}', got {len(self.sum_places)} places")
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
+        printer.print_string(" start " if self.start is not None else " ")
         printer.print_attribute(self.intrinsic)
         printer.print_string(" ")
+        if self.held is not None:
+            printer.print_ssa_value(self.held)
+            printer.print_string(", ")
         for _, buffer, index, offset, matrix in self.factors():
             print_address(printer, buffer, index, offset)
             printer.print_string(f" {matrix}, ")
@@ -137,11 +184,11 @@ class WarpGroupProductOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> WarpGroupProductOp:
+        start = parser.parse_optional_keyword("start") is not None
         name = parser.parse_str_literal()
-        given: list[tuple[UnresolvedOperand, UnresolvedOperand, int, SharedMatrix]] = []
+        given: list[tuple[UnresolvedOperand, UnresolvedOperand | None, int, SharedMatrix]] = []
         for _ in "ab":
-            buffer, at, offset = parse_address(parser)
-            given.append((buffer, at, offset, _parse_matrix(parser)))
+            given.append(_parse_factor(parser))
             parser.parse_punctuation(",")
         sums, index, _ = parse_address(parser)
         parser.parse_keyword("at")
@@ -150,11 +197,30 @@ class WarpGroupProductOp(IRDLOperation):
         types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
         if len(types) != 3:
             parser.raise_error("a product has three buffers")
-        a, b = (
-            (parser.resolve_operand(buffer, kind), parser.resolve_operand(at, INDEX), offset, matrix)
-            for (buffer, at, offset, matrix), kind in zip(given, types[:2], strict=True)
-        )
-        return cls(name, a, b, parser.resolve_operand(sums, types[2]), parser.resolve_operand(index, INDEX), places)
+        a, b = (_resolved(parser, factor, kind) for factor, kind in zip(given, types[:2], strict=True))
+        if isinstance(b, SSAValue):
+            parser.raise_error("the second factor of a product is in shared memory")
+        into = parser.resolve_operand(sums, types[2]), parser.resolve_operand(index, INDEX)
+        return cls(name, a, b, *into, places, start)
+
+
+def _parse_factor(parser: Parser) -> tuple[UnresolvedOperand, UnresolvedOperand | None, int, SharedMatrix]:
+    """A factor in shared memory, or one that threads hold, without an index."""
+    buffer = parser.parse_unresolved_operand()
+    place = parse_optional_place(parser)
+    if place is None:
+        return buffer, None, 0, SharedMatrix(0)
+    return buffer, *place, _parse_matrix(parser)
+
+
+def _resolved(
+    parser: Parser,
+    factor: tuple[UnresolvedOperand, UnresolvedOperand | None, int, SharedMatrix],
+    kind: Attribute,
+) -> SharedFactor | SSAValue:
+    buffer, at, offset, matrix = factor
+    value = parser.resolve_operand(buffer, kind)
+    return value if at is None else (value, parser.resolve_operand(at, INDEX), offset, matrix)
 
 
 def _verify_factor(meaning: Intrinsic, name: str, buffer: SSAValue, matrix: SharedMatrix) -> None:

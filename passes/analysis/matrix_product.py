@@ -30,8 +30,11 @@ from .nest import buffer_name, only_child, ranges_of
 TENSORIZE = "tensorize"
 """The annotation of the outermost loop of a nest that is one matrix instruction: the name of its intrinsic."""
 
-LANE_AXES = ("threadIdx.x", "threadIdx.y")
-"""The axes of threads whose first 32 are a warp: one of 32, or the digits of a lane, the lower ones on the first."""
+LANE_AXES = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
+"""The axes of threads whose first 32 are a warp: one of 32, or the digits of a lane, the lower ones on the first.
+
+Those of a warp group are 128 on the first one, or the digits of a lane in its warp on two, and warps on the third, of
+all warp groups there are."""
 
 OWN = "own_factor"
 """The annotation of a block whose first factor is read from registers at those elements that a thread itself holds."""
@@ -50,8 +53,8 @@ class Mismatch(Exception):
 class MatrixProduct:
     """A nest matched with an intrinsic: the block, its loops, its factors, and how those lie in memory.
 
-    `digits` are the loops inside, those of a thread's sums, then that of `k`; `lanes` are the loops of a warp's
-    threads, the digits of a lane with the lowest one last.
+    `digits` are the loops inside, those of a thread's sums, then that of `k`; `lanes` are the loops of a warp's, or
+    warp group's threads, the digits of a lane with the lowest one last. The first of them is of `groups` such.
     A factor is `turned` where neighbours in memory are rows of the matrix, instead of steps of `k`. `moved` tells of
     each factor, dimension by dimension, how far an element `(row, k)` is from the first; nothing of one in registers.
     """
@@ -59,6 +62,7 @@ class MatrixProduct:
     intrinsic: Intrinsic
     block: BlockOp
     lanes: tuple[ForOp, ...]
+    groups: int
     digits: tuple[ForOp, ...]
     a: LoadOp
     b: LoadOp
@@ -82,7 +86,8 @@ def match_product(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> MatrixPr
             f"'{block.block_name}' has a predicate, which would cut through an instruction: "
             "split by factors that divide the extents, or pad the operands by a stage before"
         )
-    grid = _Grid(intrinsic, block, lanes, digits)
+    groups = prod(x.size for x in lanes) // intrinsic.threads
+    grid = _Grid(intrinsic, block, lanes, groups, digits)
     a, b = grid.in_roles(*factors)
     _require_types(a, b, intrinsic)
     grid.require_sums_apart()
@@ -94,7 +99,7 @@ def match_product(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> MatrixPr
         a_turned = grid.is_turned("a", a, moved["a"])
     moved["b"] = grid.moved_by_element("b", b)
     b_turned = grid.is_turned("b", b, moved["b"])
-    return MatrixProduct(intrinsic, block, lanes, digits, a, b, a_turned, b_turned, moved)
+    return MatrixProduct(intrinsic, block, lanes, groups, digits, a, b, a_turned, b_turned, moved)
 
 
 def digits_in_words(intrinsic: Intrinsic) -> str:
@@ -127,7 +132,8 @@ def _lanes(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> tuple[ForOp, ..
     for kind in LANE_AXES:
         if kind in bound and prod(x.size for x in lanes) < intrinsic.threads:
             lanes = (bound[kind], *lanes)
-    if not lanes or prod(x.size for x in lanes) != intrinsic.threads:
+    count = prod(x.size for x in lanes)
+    if count != intrinsic.threads and (len(lanes) < len(LANE_AXES) or count % intrinsic.threads):
         got = " and ".join(f"'{x.loop_name}' has {x.size}" for x in reversed(lanes)) or "there is none"
         rule = f"a loop of {intrinsic.threads} around it must be bound to {LANE_AXES[0]}, the lanes of a warp"
         raise Mismatch(f"{rule}, and {got}: warps are bound to threadIdx.y, or to threadIdx.z where lanes have both")
@@ -210,9 +216,9 @@ def _require_types(a: LoadOp, b: LoadOp, intrinsic: Intrinsic) -> None:
 def _require_own(block: BlockOp, a: LoadOp, lanes: Sequence[ForOp], intrinsic: Intrinsic) -> None:
     """Mismatch unless what threads hold of a product's result may be what they hold of the first factor of another."""
     name = buffer_name(a.buffer)
-    if intrinsic.reads_shared or not holds_as_sums(intrinsic):
+    if not holds_as_sums(intrinsic):
         raise Mismatch(f"'{name}' must be in scope shared: '{intrinsic.name}' wants it held otherwise than sums are")
-    if [x.size for x in lanes][1:] != [_COLUMN_LANES]:
+    if [x.size for x in lanes][-2:] != [WARP // _COLUMN_LANES, _COLUMN_LANES]:
         rule = f"threads hold '{name}', so lanes must be two loops, of {WARP // _COLUMN_LANES} on threadIdx.y"
         raise Mismatch(f"{rule} and of {_COLUMN_LANES} on threadIdx.x")
     if OWN not in block.notes and k_of_factor(block, a) is None:
@@ -222,7 +228,7 @@ def _require_own(block: BlockOp, a: LoadOp, lanes: Sequence[ForOp], intrinsic: I
 def holds_as_sums(intrinsic: Intrinsic) -> bool:
     """True where a lane holds those steps of k of the first factor that it holds columns of the result of."""
     as_columns = intrinsic.a.lane.substitute({K_AXIS: axis(J_AXIS)})
-    return intrinsic.threads == WARP and as_columns == intrinsic.c.lane
+    return intrinsic.threads % WARP == 0 and "a" in intrinsic.held_operands and as_columns == intrinsic.c.lane
 
 
 def k_of_factor(block: BlockOp, load: LoadOp) -> str | None:
@@ -240,25 +246,30 @@ def element_of_buffer(buffer: SSAValue) -> Attribute:
 
 
 class _Grid:
-    """All instances of a block in one instruction: lanes and digits, and the element of each matrix that is theirs."""
+    """All instances of a block in one instruction: lanes and digits, and the element of each matrix that is theirs.
 
-    def __init__(self, intrinsic: Intrinsic, block: BlockOp, lanes: Sequence[ForOp], digits: Sequence[ForOp]) -> None:
-        self.intrinsic, self.block = intrinsic, block
+    Where the first lanes are those of several `groups`, all of them must move alike: the grid is that of the first.
+    """
+
+    def __init__(
+        self, intrinsic: Intrinsic, block: BlockOp, lanes: Sequence[ForOp], groups: int, digits: Sequence[ForOp]
+    ) -> None:
+        self.intrinsic, self.block, self.groups = intrinsic, block, groups
         self.lanes = len(lanes)
         self.loops = (*lanes, *digits)
         self.ranges = ranges_of(block.enclosing_loops)
         self.values = dict(
             zip([x.loop_name for x in self.loops], np.indices([x.size for x in self.loops]), strict=True)
         )
-        sums = np.zeros((prod(x.size for x in lanes), prod(x.size for x in digits[:-1]), 2), np.int64)
+        sums = np.zeros((intrinsic.threads, prod(x.size for x in digits[:-1]), 2), np.int64)
         for place, element in intrinsic.places("c").items():
             sums[place] = element
-        shape = (*(x.size for x in self.loops[:-1]), 1)
-        whole = tuple(x.size for x in self.loops)
+        whole = (lanes[0].size // groups, *(x.size for x in self.loops[1:]))
+        shape = (*whole[:-1], 1)
         self.axes = {
             I_AXIS: np.broadcast_to(sums[..., 0].reshape(shape), whole),
             J_AXIS: np.broadcast_to(sums[..., 1].reshape(shape), whole),
-            K_AXIS: self.values[digits[-1].loop_name],
+            K_AXIS: self.values[digits[-1].loop_name][: whole[0]],
         }
 
     def _moved(self, name: str, indices: Sequence[IndexExpr]) -> list[Grid]:
@@ -272,8 +283,18 @@ class _Grid:
             if mixed is not None:
                 rule = f"'{name}' is touched at {mixed}, which joins loops of an instruction with others"
                 raise Mismatch(f"{rule}: split by factors that divide the extents")
-            place = _evaluated(IndexExpr(tuple(terms), 0), self.values)
-            found.append(np.broadcast_to(place - place.flat[0], self.axes[I_AXIS].shape))
+            found.append(self._in_group(name, _evaluated(IndexExpr(tuple(terms), 0), self.values)))
+        return found
+
+    def _in_group(self, name: str, place: Grid) -> Grid:
+        """How far places are from the first one of their group; Mismatch unless they are as far in all groups."""
+        whole = self.axes[I_AXIS].shape
+        groups = np.broadcast_to(place, (whole[0] * self.groups, *whole[1:])).reshape(self.groups, *whole)
+        moved = groups - groups.reshape(self.groups, -1)[:, 0].reshape(-1, *(1 for _ in whole))
+        if (moved != moved[:1]).any():
+            rule = f"must move '{name}' in each group of {whole[0]} of its iterations as in the first"
+            raise Mismatch(f"loop '{self.loops[0].loop_name}' {rule}")
+        found: Grid = moved[0]
         return found
 
     def in_roles(self, x: LoadOp, y: LoadOp) -> tuple[LoadOp, LoadOp]:

@@ -18,7 +18,8 @@ from ...dialects.intrinsics import ROW_BYTES, find_intrinsic
 from ...dialects.loop import BlockOp, ForOp, blocks_in
 from ..analysis.matrix_product import TENSORIZE, MatrixProduct, Mismatch, match_product
 from ._addresses import Addresses
-from ._block_plan import Access, BlockPlan
+from ._block_plan import Access, BlockPlan, reduce_loops
+from ._product_waits import STARTED
 
 
 def is_product(op: ForOp) -> bool:
@@ -67,12 +68,16 @@ class _InShared:
 
 @dataclass(frozen=True)
 class _GroupProduct:
-    """A product of a warp group: as `_Product`, with factors in shared memory."""
+    """A product of a warp group: as `_Product`, with factors in shared memory, the first one perhaps in registers.
+
+    It starts its sums where `steps` are at 0; nowhere where there are None.
+    """
 
     name: str
-    factors: tuple[_InShared, ...]
+    factors: tuple[_InShared | _Held, _InShared]
     sums: Access
     places: tuple[IndexExpr, ...]
+    steps: tuple[str, ...] | None
 
 
 class ProductWriter:
@@ -86,20 +91,26 @@ class ProductWriter:
         """Write a nest as one product of fragments; PassFailedException where it is none any more."""
         if op not in self._known:
             self._known[op] = self._planned(op)
-        found, here = self._known[op], self.at.here
+        found = self._known[op]
         if isinstance(found, _GroupProduct):
-            a, b = map(self._matrix, found.factors)
-            sums = self.buffers[found.sums.buffer]
-            here.block.add_op(
-                kernel.WarpGroupProductOp(found.name, a, b, sums, *self._places(found.sums, found.places))
-            )
+            self._write_group(found)
             return
+        here = self.at.here
         first, second = map(self._fragment, found.factors)
         base, places = self._places(found.sums, found.places)
         for key in [k for k in here.loads if k[0] is found.sums.buffer]:  # type: ignore[index]
             del here.loads[key]
         here.block.add_op(
             kernel.MatrixProductOp(found.name, first, second, self.buffers[found.sums.buffer], base, places)
+        )
+
+    def _write_group(self, found: _GroupProduct) -> None:
+        first, second = found.factors
+        a = self._packed_before_fence(first) if isinstance(first, _Held) else self._matrix(first)
+        b, sums = self._matrix(second), self.buffers[found.sums.buffer]
+        start = found.steps is not None and all(self.at.fixed(axis(name)) == ZERO for name in found.steps)
+        self.at.here.block.add_op(
+            kernel.WarpGroupProductOp(found.name, a, b, sums, *self._places(found.sums, found.places), start)
         )
 
     def _planned(self, op: ForOp) -> _Product | _GroupProduct:
@@ -114,8 +125,11 @@ class ProductWriter:
             raise _refusal(f"loop '{op.loop_name}' is no {note.data}: {mismatch}") from None
         plan = self.plans[block]
         if intrinsic.reads_shared:
-            read = [_in_shared(match, operand, plan.loads[load], turned) for operand, load, turned in match.factors()]
-            return _GroupProduct(note.data, tuple(read), plan.writes[0], tuple(_sums(match, plan.writes[0])))
+            read = _first(match, plan), _in_shared(match, "b", plan.loads[match.b], match.b_turned)
+            steps = (
+                tuple(sorted(reduce_loops(block) - {match.digits[-1].loop_name})) if STARTED in block.notes else None
+            )
+            return _GroupProduct(note.data, read, plan.writes[0], tuple(_sums(match, plan.writes[0])), steps)
         factors = [
             _held(match, operand, plan.loads[load])
             if plan.loads[load].place.scope == "local"
@@ -155,6 +169,20 @@ class ProductWriter:
             known.name_hint = f"{access.place.name}_part"
         return known
 
+    def _packed_before_fence(self, factor: _Held) -> SSAValue:
+        """A fragment for a warp group: the fence before its products shows them the registers that are packed."""
+        value, block = self._packed(factor), self.at.here.block
+        pack = value.owner
+        assert isinstance(pack, kernel.FragmentPackOp)
+        fence = next((op for op in reversed(list(block.ops)) if isinstance(op, kernel.WarpGroupFenceOp)), None)
+        if fence is None or pack.index.owner.parent_block() is block:
+            rule = f"'{factor.access.place.name}' is read at a step of k that is no constant"
+            raise _refusal(f"{rule}, and a fence shows registers to all products at once: unroll the loop of k")
+        if fence.is_before_in_block(pack):
+            pack.detach()  # type: ignore[no-untyped-call]
+            block.insert_op_before(pack, fence)
+        return value
+
     def _matrix(self, factor: _InShared) -> tuple[SSAValue, SSAValue, int, kernel.SharedMatrix]:
         """A factor in shared memory: its buffer, the place of its first element, and how it lies."""
         offset, matrix = self.at.fixed(factor.offset), factor.matrix
@@ -175,6 +203,14 @@ class ProductWriter:
             name = access.place.name
             raise _refusal(f"the elements of one instruction in '{name}' are no constants apart: change its layout")
         return self.at.scalar(shared), [place.const for place in apart]
+
+
+def _first(match: MatrixProduct, plan: BlockPlan) -> _InShared | _Held:
+    """The first factor of a product of a warp group, in registers or in shared memory."""
+    access = plan.loads[match.a]
+    if access.place.scope == "local":
+        return _held(match, "a", access)
+    return _in_shared(match, "a", access, match.a_turned)
 
 
 def _factor(match: MatrixProduct, operand: str, access: Access, turned: bool) -> _Factor:
@@ -226,6 +262,10 @@ def _in_shared(match: MatrixProduct, operand: str, access: Access, turned: bool)
         fix = "give its cache_read such a layout, or fill as many steps of k at once"
         raise _refusal(f"{rule} reads them, swizzled (lw-swizzle): {fix}")
     first = dict.fromkeys([x.loop_name for x in (*match.lanes, *match.digits)], ZERO)
+    if match.groups > 1:
+        warps = match.lanes[0]
+        of_group = warps.size // match.groups
+        first[warps.loop_name] = axis(warps.loop_name) // of_group * of_group
     return _InShared(access, access.offset.substitute(first), matrix, size)
 
 

@@ -22,7 +22,7 @@ def read_own_factors(func: FuncOp) -> None:
     for loop in list(loops_in(func)):
         note = loop.notes.get(TENSORIZE)
         intrinsic = find_intrinsic(note.data) if isinstance(note, StringAttr) else None
-        if intrinsic is None or intrinsic.target != "cuda" or intrinsic.reads_shared:
+        if intrinsic is None or intrinsic.target != "cuda":
             continue
         block = next(blocks_in(loop))
         if OWN not in block.notes and any(scope_of(load.buffer) == "local" for load in block.loads):

@@ -41,7 +41,7 @@ from ...dialects.target import Target, target_of
 from ..analysis.nest import block_names, buffer_names, fresh_buffer_name, fresh_name, functions_on_loops, new_loop
 from ..analysis.placement import whole
 from ..schedule._marks import PIPELINE_BULK, PIPELINE_REGISTERS, PIPELINE_STAGES
-from ._product_waits import goes_on, wait_for_products
+from ._product_waits import goes_on, is_of_warp_group, wait_for_products
 from ._run_ahead import ASYNCHRONOUS, BEYOND, BULK, blocks_of, run_ahead
 from ._starts import starts_before
 from ._steps import note_step, require_after
@@ -63,7 +63,9 @@ class ExpandPipelines(ModulePass):
     Copies that are annotated as `bulk` are the copy engine's from sm_90 on: `arrivals start k of 3 ... for k {
     arrivals k of 3 ... }` in the place of commits and waits. A product of a warp group goes on while the next one is
     begun: `for k { wait 1 proxy_fence barrier wgmma_fence product(k) wgmma_commit wgmma_wait 1 barrier at k = k + 2 {
-    copy(k) } commit } wgmma_wait 0`, as what product k - 1 has read is filled again.
+    copy(k) } commit } wgmma_wait 0`, as what product k - 1 has read is filled again. Where there is other work beside
+    them, each nest of products is waited for, and one `proxy_fence` before the first barrier serves all of them: before
+    the loop where it copies in bulk alone.
 
     On other devices, and for copies that are annotated so, the one ahead is split in two: a thread loads its elements
     to registers of its own before the work of an iteration, and stores them behind it. The allocations of the loop
@@ -124,6 +126,8 @@ class _Pipeline:
         work = [nest for nest in statements(loop) if nest not in copies]
         self.lags = target.kind == "cuda" and bool(work) and all(map(goes_on, work))
         """True where the work of an iteration is products of warp groups alone, which go on beside their threads."""
+        self.shows = target.kind == "cuda" and any(is_of_warp_group(b) for nest in work for b in blocks_of(nest))
+        """True where products of warp groups read what threads have copied, in the loop or before it."""
 
     def expand(self) -> None:
         loads: list[Operation] = []
@@ -143,7 +147,9 @@ class _Pipeline:
         owned = [op for op in self.loop.body.block.ops if isinstance(op, AllocOp)]
         for alloc in owned:
             alloc.detach()  # type: ignore[no-untyped-call]
-        start = [ArrivalsOp(self.loop.loop_name, self.ahead + 1, start=True)] if self.bulk else []
+        start: list[Operation] = [ArrivalsOp(self.loop.loop_name, self.ahead + 1, start=True)] if self.bulk else []
+        if self.shows and not self.lags:
+            start.insert(0, ProxyFenceOp())
         parent.insert_ops_before([*registers, *owned, *start, *self._before()], self.loop)
         self._fill_loop(loads, stores)
         for nest in self.copies:
@@ -177,7 +183,8 @@ class _Pipeline:
             assert parent is not None
             parent.insert_op_after(WarpGroupWaitOp(0), self.loop)
         else:
-            body.insert_ops_before([*wait, *ahead], first)
+            seen = [ProxyFenceOp()] if self.shows and (self.by_itself or self.held) else []
+            body.insert_ops_before([*wait, *seen, *ahead], first)
         if stores:
             body.add_op(self._later(stores))
 

@@ -317,7 +317,9 @@ class _Blocked:
         if replaced is not None:
             old, buffer, load = replaced
             ops.append(LoadOp(buffer, _in_block(load.indices.data, over, outer, inner)))
-            values = dict.fromkeys(old, ops[0].results[0])
+            if block is self.found.exponential:
+                ops += self._guard(ops[0].results[0])
+            values = dict.fromkeys(old, ops[-1].results[0])
         ranges = {a.name: (0, a.extent - 1) for a in axes}
         inside = [self.extent - 1 - term] if self.plan.padded else []
         copied, (result,) = copy_body(block, {over.name: term}, ranges, inside, values)
@@ -325,11 +327,8 @@ class _Blocked:
             if isinstance(copy, LoadOp) and _is_whole(copy, ranges):
                 copy.where = None
         ops += copied
-        if block is self.found.exponential:
-            if self.plan.rounded:
-                _approximate(copied)
-            ops += self._guard(ops[0].results[0], result)
-            result = ops[-1].results[0]
+        if block is self.found.exponential and self.plan.rounded:
+            _approximate(copied)
         if inside and block in (self.found.largest, self.found.exponential):
             ops += self._chosen(inside, result, 0.0 if block is self.found.exponential else -inf)
             result = ops[-1].results[0]
@@ -370,11 +369,14 @@ class _Blocked:
             return next(a for a in block.axes if a.name == name)
         return next(a for a in block.axes if a.reduce)
 
-    def _guard(self, largest: SSAValue, value: SSAValue) -> list[Operation]:
-        """Return what makes an exponential 0 where the maximum of its block is -inf."""
+    def _guard(self, largest: SSAValue) -> list[Operation]:
+        """Return what exponentials are relative to: 0 where the maximum of their block is -inf, so that they are 0.
+
+        It is one for a row, and a choice between exponentials and 0 would be one for each of them.
+        """
         lowest, zero = self._constant(-inf), self._constant(0.0)
         empty = arith.CmpfOp(largest, lowest.result, "oeq")
-        return [lowest, zero, empty, arith.SelectOp(empty.result, zero.result, value)]
+        return [lowest, zero, empty, arith.SelectOp(empty.result, zero.result, largest)]
 
     def _chosen(self, conditions: Sequence[IndexExpr], value: SSAValue, other: float) -> list[Operation]:
         """Return what makes a value another one where one of the conditions fails."""

@@ -33,10 +33,11 @@ class Tensorize(Primitive[ForOp]):
     Requires: on CUDA, the intrinsic's capability; a sum of products of two loads, of the intrinsic's types, from
     shared memory to registers, without a predicate; in `loop` exactly the digits of a thread's sums, then k, all
     serial; around it the lanes of a warp on threadIdx.x; elements of the factors that depend on their rows, columns
-    and k alone, in rows of 16 bytes. Lanes may be two loops, of 8 on threadIdx.y and of 4 on threadIdx.x; then the
-    first factor of 16-bit types may be in scope local, where each thread has the elements that it holds of it. On a
-    CPU, its features; no predicate and no vectorized loop around; in `loop` those of `c` as the intrinsic holds it,
-    then k, all serial; each matrix in memory as it is held. A loop is marked once.
+    and k alone, in rows of 16 bytes. Lanes may be two loops, of 8 on threadIdx.y and of 4 on threadIdx.x, with the
+    warps of warp groups on threadIdx.z; then the first factor of 16-bit types may be in scope local, where each thread
+    has the elements that it holds of it. On a CPU, its features; no predicate and no vectorized loop around; in `loop`
+    those of `c` as the intrinsic holds it, then k, all serial; each matrix in memory as it is held. A loop is marked
+    once.
     """
 
     name = "lw-tensorize"

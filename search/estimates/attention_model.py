@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ...dialects.intrinsics import Intrinsic
 from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
-from ...dialects.target import Target
+from ...dialects.target import WARP, Target
 from ..sketch.hole import Columns
 from .gpu_model import (
     BARRIER_CYCLES,
@@ -19,6 +19,7 @@ from .gpu_model import (
     LAUNCH_S,
     MEMORY_BYTES_PER_S,
 )
+from .group_model import ALIGNMENT, BARRIER_BYTES, SUSTAINED
 from .tensor_model import APART, MOST_WRITTEN, UNIT_SPEEDS, Array, allotted, resident_blocks, rounds_of
 
 ELEMENT_INSTRUCTIONS = 16
@@ -57,15 +58,20 @@ class AttentionModel:
         warps, tiles, terms, stages = (np.asarray(c[name], np.float64) for name in self.names)
         return warps, tiles, terms, stages
 
+    @property
+    def _rows_of_warp(self) -> float:
+        """Queries of a matrix that a warp computes."""
+        return self.intrinsic.m * WARP / self.intrinsic.threads
+
     def threads(self, c: Columns) -> Array:
         """Threads of a block."""
-        return self.intrinsic.threads * self._numbers(c)[0]
+        return WARP * self._numbers(c)[0]
 
     def shared_bytes(self, c: Columns) -> Array:
         """Bytes of queries, and of all blocks of keys and values that are there at a time."""
         warps, tiles, terms, stages = self._numbers(c)
         key, value = self.sizes
-        queries = warps * tiles * self.intrinsic.m * key
+        queries = warps * tiles * self._rows_of_warp * key
         return np.asarray((queries + stages * terms * (key + value)) * self.intrinsic.a.bytes)
 
     def registers(self, c: Columns) -> Array:
@@ -88,8 +94,8 @@ class AttentionModel:
         mask &= allotted(registers) * threads * c[self.resident] <= on.registers
         mask &= self.shared_bytes(c) <= self.target.max_shared_bytes
         mask &= self._products(c) * (self.intrinsic.n // 8) <= MOST_WRITTEN
-        rows = warps * tiles * self.intrinsic.m
-        mask &= rows < self.queries + self.intrinsic.m if self.ragged[0] else self.queries % rows == 0
+        rows = warps * tiles * self._rows_of_warp
+        mask &= rows < self.queries + self._rows_of_warp if self.ragged[0] else self.queries % rows == 0
         whole = self.keys % terms == 0
         return np.asarray(mask & (whole | self.ragged[1]) & (stages <= np.ceil(self.keys / terms)))
 
@@ -97,16 +103,21 @@ class AttentionModel:
         """Blocks of a multiprocessor at a time."""
         return resident_blocks(self.target, self.threads(c), self.shared_bytes(c), allotted(self.registers(c)))
 
+    def _product_cycles(self, c: Columns) -> Array:
+        """Cycles of a scheduler for the products of a warp in a block of keys."""
+        speed = UNIT_SPEEDS.get(self.target.compute_capability, 1.0)
+        return np.asarray(self._products(c) * self.intrinsic.cycles / speed)
+
     def _of_block(self, c: Columns, resident: Array) -> Array:
         """Cycles of a block of keys in all resident blocks of threads."""
         on, x, (warps, tiles, terms, stages) = multiprocessor_of(self.target), self.intrinsic, self._numbers(c)
         key, value = self.sizes
         rows = tiles * x.m / x.threads
-        products = self._products(c) * x.cycles / UNIT_SPEEDS.get(self.target.compute_capability, 1.0)
+        products = self._product_cycles(c)
         issued = rows * (terms * ELEMENT_INSTRUCTIONS + value * RESULT_INSTRUCTIONS)
         issued = issued + 2 * tiles * ROW_INSTRUCTIONS + self._products(c) + FILL_INSTRUCTIONS
         filled = terms * (key + value) * x.a.bytes
-        loaded = (filled + tiles * x.m * key * x.a.bytes) / on.shared_bytes_per_cycle
+        loaded = (filled + tiles * self._rows_of_warp * key * x.a.bytes) / on.shared_bytes_per_cycle
         schedulers = resident * warps / on.schedulers
         parts = [schedulers * products, schedulers * issued, resident * warps * loaded]
         parts.append(resident * filled / FILL_BYTES_PER_CYCLE_SM)
@@ -121,7 +132,7 @@ class AttentionModel:
         """A rough time: products, arithmetic of the softmax, shared and global traffic, and latency."""
         warps, tiles, terms, _ = self._numbers(c)
         cores, resident = max(1, self.target.cores), self._resident(c)
-        blocks = self.batch * np.ceil(self.queries / (warps * tiles * self.intrinsic.m))
+        blocks = self.batch * np.ceil(self.queries / (warps * tiles * self._rows_of_warp))
         whole, rest = rounds_of(blocks, cores, resident)
         once = self._of_block(c, np.maximum(1.0, rest))
         steps = np.ceil(self.keys / terms) + 1
@@ -130,3 +141,16 @@ class AttentionModel:
         moved = self.batch * (self.queries + self.keys) * (key + value) * self.intrinsic.a.bytes
         cycles = cycles * (1 + RELUCTANCE * c[self.resident])
         return np.asarray(np.maximum(cycles / CLOCK_HZ, moved / MEMORY_BYTES_PER_S) + LAUNCH_S)
+
+
+@dataclass(frozen=True)
+class GroupAttentionModel(AttentionModel):
+    """The same by warp groups, which read keys and values from shared memory by themselves. Not measured."""
+
+    def shared_bytes(self, c: Columns) -> Array:
+        """Those, barriers of the copies, and what alignment takes."""
+        return super().shared_bytes(c) + BARRIER_BYTES * c[self.names[3]] + ALIGNMENT
+
+    def _product_cycles(self, c: Columns) -> Array:
+        """Cycles of all schedulers for the products of a warp group, each of which has a warp of it."""
+        return np.asarray(self._products(c) * self.intrinsic.cycles / SUSTAINED)

@@ -99,9 +99,7 @@ class GroupModel(TensorModel):
         ]
         if not self.bulk:
             parts.append(resident * self.threads(c) / 32 / on.schedulers * self._copy_instructions(c))
-        most = np.max(parts, axis=0)
-        hidden = np.sum(parts, axis=0) - most
-        busy = most + (BULK_APART if self.bulk else COPIED_APART) * hidden + 2 * BARRIER_CYCLES
+        busy = self._busy(c, parts, BULK_APART if self.bulk else COPIED_APART)
         alone = products + self._unhidden(c) + 2 * BARRIER_CYCLES
         arriving = GLOBAL_LATENCY + resident * self.fill_bytes(c) / FILL_BYTES_PER_CYCLE
         ahead = arriving / np.maximum(1.0, c[self.stages] - 1.0)

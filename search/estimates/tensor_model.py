@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -159,6 +160,16 @@ class TensorModel:
         unhidden = GLOBAL_LATENCY + BARRIER_CYCLES + self.fill_bytes(c) / FILL_BYTES_PER_CYCLE_SM
         return np.where(c[self.stages] > 1, 0.0, unhidden)
 
+    def _busy(self, c: Columns, parts: Sequence[Array], apart: float) -> Array:
+        """Cycles in which a multiprocessor's units work for all of its blocks, of which a part is not hidden.
+
+        Without a pipeline nothing is: blocks that begin together copy together, and multiply together. A convolution of
+        128x14x14x256 took 103 us so on an H200 with three blocks on a multiprocessor, 67 were expected.
+        """
+        most, total = np.max(parts, axis=0), np.sum(parts, axis=0)
+        piped = most + apart * (total - most)
+        return np.asarray(np.where(c[self.stages] > 1, piped, total + GLOBAL_LATENCY) + 2 * BARRIER_CYCLES)
+
     def _of_fill(self, c: Columns, resident: Array) -> Array:
         """Cycles of one fill of shared memory and its use, of all resident blocks."""
         on, x, warps = multiprocessor_of(self.target), self.intrinsic, self._warps(c)
@@ -170,8 +181,7 @@ class TensorModel:
             resident * warps * loaded,
             resident * self.fill_bytes(c) / FILL_BYTES_PER_CYCLE_SM,
         ]
-        most = np.max(parts, axis=0)
-        busy = most + APART * (np.sum(parts, axis=0) - most) + 2 * BARRIER_CYCLES
+        busy = self._busy(c, parts, APART)
         alone = np.maximum(1.0, warps / on.schedulers) * products + warps * loaded * APART + 2 * BARRIER_CYCLES
         ahead = GLOBAL_LATENCY / np.maximum(1.0, c[self.stages] - 1.0)
         return np.asarray(np.maximum(busy, np.maximum(alone + self._unhidden(c), ahead)))

@@ -7,8 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ...dialects.attributes import Axis
+from ...dialects.buffers import SWIZZLES
 from ...dialects.index import axis
+from ...dialects.intrinsics import without_columns
 from ...passes.analysis.access import consumers
+from ...passes.analysis.matrix_product import TURNED_BYTES
 from ...passes.analysis.nest import buffer_name
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
@@ -34,6 +37,8 @@ Number = Hole | Derived | int
 
 THREADS = ("threadIdx.z", "threadIdx.y", "threadIdx.x")
 """Axes for warps, for the rows of a matrix of 8 rows, and for the lanes that hold one of these."""
+PANEL = SWIZZLES[0] // TURNED_BYTES
+"""Elements of a row in shared memory, where warp groups read it: those of the widest swizzle."""
 ROW_LANES, COLUMN_LANES, PAIR = 8, 4, 2
 """Digits of a thread's place in a matrix of sums: 8 x 8 in each register pair (PTX ISA, mma.m16n8k16)."""
 
@@ -42,8 +47,10 @@ ROW_LANES, COLUMN_LANES, PAIR = 8, 4, 2
 class AttentionPlan:
     """Attention in blocks of `rows` queries, which are `warps` of `tiles` matrices, and of `terms` keys.
 
-    `scores` and `values` are its two products, by one intrinsic. Registers are to let `resident` blocks fit a
-    multiprocessor. Ragged rows and keys, which matrices do not divide, are extended to whole blocks of them.
+    `scores` and `values` are its two products, by one intrinsic of warps, or by those of warp groups with as many
+    columns as there are terms, and elements of a value. Registers are to let `resident` blocks fit a multiprocessor.
+    Keys and values are copied in `bulk` by the copy engine, or by threads.
+    Ragged rows and keys, which matrices do not divide, are extended to whole blocks of them.
     """
 
     parts: AttentionBlocks
@@ -55,9 +62,15 @@ class AttentionPlan:
     stages: Hole
     resident: Hole
     rows: Derived
+    bulk: bool
     model: AttentionModel
     ragged_rows: bool = False
     ragged_keys: bool = False
+
+    @property
+    def in_groups(self) -> bool:
+        """True where warp groups multiply."""
+        return self.scores.intrinsic.reads_shared
 
 
 @dataclass(frozen=True)
@@ -126,7 +139,8 @@ class _Writer:
             for buffer in [buffer_name(o) for o in draft.block(block).outputs]:
                 draft.do(SetScope, block=block, buffer=buffer, scope="local")
         self._place(running, [*inside, *reversed(copies)])
-        self._product(parts.scores, parts.rows[parts.scores], parts.keys[parts.scores])
+        of_terms = [self.plan.terms] if self.plan.in_groups else []
+        self._product(parts.scores, parts.rows[parts.scores], parts.keys[parts.scores], *of_terms)
         for block in masked:
             self._element(block, parts.rows[block], parts.keys[block], in_pairs=True)
         self._reduction(parts.largest)
@@ -138,7 +152,7 @@ class _Writer:
         self._results()
         for copy, factor in zip(copies, (*self.plan.scores.factors, self.plan.values.b), strict=True):
             self._fill(copy, factor, self.task if copy is copies[0] else self.place)
-        draft.do(Pipeline, block=running, loop=self.place, stages=self.plan.stages)
+        draft.do(Pipeline, block=running, loop=self.place, stages=self.plan.stages, bulk=int(self.plan.bulk))
         loops = draft.loops(self.out)
         task = draft.fuse(self.out, loops[: loops.index(self.task) + 1])
         draft.do(Bind, block=self.out, loop=task, thread="blockIdx.x")
@@ -150,8 +164,12 @@ class _Writer:
     def _copied(self, block: str, product: Product, factor: Factor, summed: Sequence[Axis] = ()) -> str:
         """Read a factor from shared memory; the block that copies it there. `summed` are the digits of k, if any."""
         label, batch = f"{factor.operand.name}_shared", [a.name for a in product.batch]
-        (row,), k = factor.rows, [a.name for a in summed or product.k]
-        layout = (*batch, *((*k, row.name) if factor.turned else (row.name, *k)))
+        (row,), k = factor.rows, summed or product.k
+        axes = (*k, row) if factor.turned else (row, *k)
+        layout: tuple[str, ...] = (*batch, *(a.name for a in axes))
+        inner = axes[-1]
+        if self.plan.in_groups and inner.extent > PANEL:
+            layout = (*layout[:-2], f"{inner.name}/{PANEL}", layout[-2], f"{inner.name}%{PANEL}")
         self.draft.do(CacheRead, block=block, buffer=factor.operand.name, scope="shared", layout=layout, label=label)
         return label
 
@@ -210,7 +228,7 @@ class _Writer:
         return self.draft.split(block, loop, (0, self.plan.tiles, 2, ROW_LANES))
 
     def _columns(self, block: str, loop: str) -> list[str]:
-        matrices = self.plan.scores.intrinsic.n // ROW_LANES
+        matrices = 1 if self.plan.in_groups else self.plan.scores.intrinsic.n // ROW_LANES
         return self.draft.split(block, loop, (0, *((matrices,) if matrices > 1 else ()), COLUMN_LANES, PAIR))
 
     def _digits(self, block: str, row: str, column: str) -> _Digits:
@@ -232,16 +250,21 @@ class _Writer:
         for loop in loops:
             self.draft.do(Unroll, block=block, loop=loop)
 
-    def _product(self, block: str, row: str, column: str) -> None:
-        """Compute a product by the matrix instruction, each lane its sums."""
+    def _product(self, block: str, row: str, column: str, *columns: Hole) -> None:
+        """Compute a product by the matrix instruction, or its like of other `columns`, each lane its sums.
+
+        One of warp groups has all columns.
+        """
         draft, x, loops = self.draft, self.plan.scores.intrinsic, self._inside(block)
         d = self._digits(block, loops[row], loops[column])
         steps, k = draft.split(block, list(loops.values())[-1], (0, x.k))
-        first, *parts = d.matrix
-        self._order(block, [*d.place, steps, d.tile, first, *parts, d.half, d.pair, k])
+        apart = d.matrix[: 0 if self.plan.in_groups else 1]
+        parts = d.matrix[len(apart) :]
+        self._order(block, [*d.place, steps, d.tile, *apart, *parts, d.half, d.pair, k])
         self._bind(block, d.place)
-        self._unroll(block, steps, d.tile, first)
-        draft.do(Tensorize, block=block, loop=(*parts, d.half)[0], intrinsic=x.name)
+        self._unroll(block, steps, d.tile, *apart)
+        before, behind = without_columns(x) if columns else (x.name, "")
+        draft.do(Tensorize, block=block, loop=(*parts, d.half)[0], intrinsic=[before, *columns, behind])
 
     def _element(self, block: str, row: str, column: str, in_pairs: bool = False) -> None:
         """Compute what is of one element, each thread for those it holds; in pairs where it reads global memory."""
@@ -276,8 +299,14 @@ class _Writer:
         self.draft.do(Vectorize, block=out, loop=d.pair)
 
     def _fill(self, copy: str, factor: Factor, place: str) -> None:
-        """Copy to shared memory by all threads, 16 bytes each at once, in chunks that lie apart in the banks."""
+        """Copy to shared memory by all threads, 16 bytes each at once, in chunks that lie apart in the banks.
+
+        Boxes are left to the copy engine.
+        """
         draft = self.draft
+        if self.plan.bulk and place == self.place:
+            draft.do(Swizzle, block=copy)
+            return
         both = draft.fuse(copy, draft.loops(copy, below=place))
         parts = draft.split(copy, both, (0, self.plan.warps, ROW_LANES, COLUMN_LANES, factor.vector))
         self._bind(copy, (parts[1], parts[2], parts[3]))

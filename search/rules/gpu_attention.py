@@ -14,26 +14,37 @@ import numpy as np
 
 from ...dialects.intrinsics import Intrinsic, intrinsics
 from ...dialects.loop import BlockOp, blocks_in
-from ...dialects.target import Target
+from ...dialects.target import WARP, Target
 from ...passes.analysis.matrix_product import element_of_buffer, holds_as_sums
 from ...passes.primitive import ScheduleError
-from ..estimates.attention_model import AttentionModel
+from ..estimates.attention_model import AttentionModel, GroupAttentionModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
 from ..sketch.rule import SketchRule
 from ..structure.anchor import find_anchor
 from ..structure.attention import AttentionBlocks, find_attention
-from ..structure.products import Product, find_products
-from ._gpu_attention import AttentionPlan, write_attention
+from ..structure.products import Product, find_products, is_box
+from ._gpu_attention import PANEL, AttentionPlan, write_attention
 from ._gpu_factors import dividing
 from ._rounded_weights import with_rounded_weights
 
-TERMS = (16, 32, 64, 128)
-"""Keys of a block; all of them where they are few."""
-WARPS = (1, 2, 4, 8)
-"""Warps of a block of threads, each with queries of its own."""
-TILES = (1, 2)
-"""Matrices of 16 queries that a warp has: with two, each key and value that it loads is used twice."""
+
+@dataclass(frozen=True)
+class Choices:
+    """Keys of a block, warps of a block of threads, and matrices of 16 queries that a warp has.
+
+    With two matrices, each key and value that a warp loads is used twice.
+    """
+
+    terms: tuple[int, ...]
+    warps: tuple[int, ...]
+    tiles: tuple[int, ...]
+    usual_warps: int
+
+
+SINGLE = Choices(terms=(16, 32, 64, 128), warps=(1, 2, 4, 8), tiles=(1, 2), usual_warps=4)
+GROUPS = Choices(terms=(64, 128), warps=(4, 8, 12), tiles=(1,), usual_warps=8)
+"""Fewer keys would not be worth a wait for their products; registers have no room for more."""
 STAGES = (1, 2, 3)
 """Blocks of keys that are there or under way."""
 RESIDENT = (1, 2, 3, 4)
@@ -54,16 +65,25 @@ class GpuAttention(SketchRule):
         return target.kind == "cuda" and bool(_intrinsics(target))
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
+        """By instructions of warps, and by those of warp groups where the target has them."""
+        drafts = [draft]
         for name in [block.block_name for block in blocks_in(draft.module) if block.is_reduction]:
-            started = with_rounded_weights(draft, name)
-            if (plan := plan_attention(started, started.block(name), target)) is not None:
-                draft = _written(started, plan) or draft
-        return [draft]
+            drafts = [grown for each in drafts for grown in _ways(each, name, target)]
+        return drafts
 
 
-def _intrinsics(target: Target) -> list[Intrinsic]:
-    """The instructions of warps whose results are held as their first factors are, the widest first."""
-    found = [x for x in intrinsics(target) if x.is_loaded_as_matrices and holds_as_sums(x)]
+def _ways(draft: Draft, name: str, target: Target) -> list[Draft]:
+    """The drafts of the attention whose last block is named; the one given where there is none."""
+    started = with_rounded_weights(draft, name)
+    plans = [plan_attention(started, started.block(name), target, in_groups) for in_groups in (False, True)]
+    written = [grown for plan in plans if plan is not None and (grown := _written(started, plan)) is not None]
+    return written or [draft]
+
+
+def _intrinsics(target: Target, in_groups: bool = False) -> list[Intrinsic]:
+    """The instructions of warps, or groups, whose results are held as their first factors are, the widest first."""
+    found = [x for x in intrinsics(target) if holds_as_sums(x)]
+    found = [x for x in found if (x.reads_shared if in_groups else x.is_loaded_as_matrices)]
     return sorted(found, key=lambda x: (-x.n, x.name))
 
 
@@ -75,25 +95,35 @@ class _Products:
     values: Product
 
 
-def plan_attention(draft: Draft, block: BlockOp, target: Target) -> AttentionPlan | None:
-    """Plan the attention whose last block is given; None for another block, or where no tiles fit it."""
+def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool = False) -> AttentionPlan | None:
+    """Plan the attention whose last block is given; None for another block, or where no tiles fit it.
+
+    By instructions of warps, or `in_groups` by those of warp groups, of which tiles divide all there is.
+    """
     parts = find_attention(block)
-    found = _products(draft, parts, target) if parts is not None else None
+    found = _products(draft, parts, target, in_groups) if parts is not None else None
     if parts is None or found is None:
         return None
     x, name = found.scores.intrinsic, block.block_name
     size = (found.scores.depth, found.values.b.extent)
-    terms = _terms(parts.key_extent, x.n)
-    if any(n % x.n for n in size) or parts.row_extent < x.m or not terms:
+    choices = GROUPS if in_groups else SINGLE
+    bulk = in_groups and is_box(found.scores, found.scores.b) and is_box(found.values, found.values.b)
+    unit = PANEL if in_groups else x.n
+    terms = _terms(choices.terms, parts.key_extent, unit)
+    ragged_rows, ragged_keys = bool(parts.row_extent % x.m), bool(parts.key_extent % unit)
+    if any(n % unit for n in size) or parts.row_extent < x.m or not terms:
         return None
-    ragged_rows, ragged_keys = bool(parts.row_extent % x.m), bool(parts.key_extent % x.n)
-    warps_of = WARPS if ragged_rows else dividing(WARPS, parts.row_extent // x.m)
-    warps = Hole.near(f"{name}_warps", warps_of, 4, "threads", name)
-    tiles = Hole.near(f"{name}_tiles", TILES, 1, "tile", name)
+    if in_groups and (ragged_rows or ragged_keys):
+        return None
+    rows_of_warp = x.m * WARP // x.threads
+    few = choices.warps if ragged_rows else dividing(choices.warps, parts.row_extent // rows_of_warp)
+    warps = Hole.near(f"{name}_warps", few, choices.usual_warps, "threads", name)
+    tiles = Hole.near(f"{name}_tiles", choices.tiles, 1, "tile", name)
     of_keys = Hole.near(f"{name}_terms", terms, 64)
-    stages = Hole.near(f"{name}_stages", STAGES, min(2, -(-parts.key_extent // of_keys.default)), "stages")
+    fills = STAGES[1:] if bulk else STAGES
+    stages = Hole.near(f"{name}_stages", fills, min(2, -(-parts.key_extent // of_keys.default)), "stages")
     resident = Hole(f"{name}_resident", RESIDENT, 1, "threads")
-    model = AttentionModel(
+    model = (GroupAttentionModel if in_groups else AttentionModel)(
         target,
         x,
         batch=prod(a.extent for a in found.scores.batch),
@@ -104,7 +134,8 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target) -> AttentionPla
         resident=resident.name,
         ragged=(ragged_rows, ragged_keys),
     )
-    rows = Derived.of(f"{name}_rows", lambda c: np.asarray(x.m * c[warps.name] * c[tiles.name]), (warps, tiles))
+    numbers = warps, tiles
+    rows = Derived.of(f"{name}_rows", lambda c: np.asarray(rows_of_warp * c[warps.name] * c[tiles.name]), numbers)
     return AttentionPlan(
         parts,
         found.scores,
@@ -115,25 +146,31 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target) -> AttentionPla
         stages,
         resident,
         rows,
+        bulk,
         model,
         ragged_rows,
         ragged_keys,
     )
 
 
-def _terms(keys: int, columns: int) -> tuple[int, ...]:
+def _terms(choices: tuple[int, ...], keys: int, columns: int) -> tuple[int, ...]:
     """Keys of a block, whole columns of the instruction: parts of them all, or a little more than that where ragged."""
     if keys % columns == 0:
-        return dividing(TERMS, keys)
+        return dividing(choices, keys)
     parts = (-(-keys // n) for n in range(1, keys // columns + 2))
-    return tuple(sorted({n for part in parts if (n := -(-part // columns) * columns) <= max(TERMS)}))
+    return tuple(sorted({n for part in parts if (n := -(-part // columns) * columns) <= max(choices)}))
 
 
-def _products(draft: Draft, parts: AttentionBlocks, target: Target) -> _Products | None:
-    """The two products as one intrinsic multiplies them; None where there is none that does both."""
-    for x in _intrinsics(target):
+def _products(draft: Draft, parts: AttentionBlocks, target: Target, in_groups: bool) -> _Products | None:
+    """The two products as one intrinsic multiplies them; None where there is none that does both.
+
+    One of warp groups has as many columns as a value, all of whose elements are neighbours, as those of a key are.
+    """
+    for x in _intrinsics(target, in_groups):
         scores, values = (_product(draft, name, x) for name in (parts.scores, parts.total))
         if scores is None or values is None or scores.a.operand.name != parts.queries:
+            continue
+        if in_groups and (values.b.extent != x.n or scores.a.turned or scores.b.turned or not values.b.turned):
             continue
         plain = all(len(axes) == 1 for side in (*scores.factors, *values.factors) for axes in (side.rows,))
         kinds = [element_of_buffer(draft.block(n).outputs[0]) for n in (parts.exponential, parts.total)]

@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from ..cost_model import CostModel
+from ..cost_model import CostModel, Floats
 from .sketch import Sketch
 
-CANDIDATES = 1024
+CANDIDATES = 4096
 """Random candidates of a sketch that are looked at."""
 KEPT = 128
 """Of those, by the rules' estimate, the ones that a cost model compares: it takes 0.1 ms for each."""
-
 FAR = 1.6
 """Times the least estimate of all sketches from which on a sketch is not looked at: about 0.1 s for its features."""
+CLIMBS = 4
+"""Rounds in which the candidates that the model likes best are changed a little. On an H200, 43 operators untuned took
+PyTorch's time / 1.73 without, / 1.76 to 1.81 with them; / 1.70 of 1,024 random candidates a sketch."""
+PARENTS, CHANGED = 16, 64
+"""Candidates that a round begins from, and those that it makes of them."""
+
+
+@dataclass
+class _Compared:
+    """Rows of a sketch, and what the model makes of them; none estimated above `most_s` is looked at."""
+
+    sketch: Sketch
+    rows: npt.NDArray[np.int64]
+    scores: Floats
+    most_s: float
+
+    @classmethod
+    def of(cls, sketch: Sketch, rows: npt.NDArray[np.int64], model: CostModel) -> _Compared:
+        """The best rows by the estimates, these first, compared by the model."""
+        most_s = float(sketch.prior(sketch.columns(rows[-1:]))[0]) if sketch.prior is not None else math.inf
+        return cls(sketch, rows, model.predict(sketch.features(rows))[0], most_s)
+
+    def climb(self, rng: np.random.Generator, parents: npt.NDArray[np.int64], model: CostModel) -> None:
+        """Add what becomes of rows when some of their holes are filled otherwise."""
+        count = -(-CHANGED // PARENTS)
+        rows = np.unique(self.sketch.mutate(rng, np.repeat(self.rows[parents], count, axis=0)), axis=0)
+        known = {row.tobytes() for row in self.rows}
+        rows = rows[[row.tobytes() not in known for row in rows] & self.sketch.legal(rows)]
+        if self.sketch.prior is not None:
+            rows = rows[self.sketch.prior(self.sketch.columns(rows)) <= self.most_s]
+        if len(rows):
+            self.rows = np.concatenate([self.rows, rows])
+            self.scores = np.concatenate([self.scores, model.predict(self.sketch.features(rows))[0]])
 
 
 def likeliest(sketches: Sequence[Sketch], model: CostModel | None = None) -> str:
@@ -27,12 +61,17 @@ def likeliest(sketches: Sequence[Sketch], model: CostModel | None = None) -> str
     """
     if model is None:
         first = sketches[0]
-        rows = _drawn(first, CANDIDATES // 2) if first.prior is not None else first.default[None]
+        rows = _drawn(first, CANDIDATES // 8) if first.prior is not None else first.default[None]
         return first.schedule(_by_estimate(first, rows)[0])
-    compared = _worth_comparing(sketches)
-    scores = model.predict(np.concatenate([sketch.features(rows) for sketch, rows in compared]))[0]
-    sketch, row = [(sketch, row) for sketch, rows in compared for row in rows][int(np.argmax(scores))]
-    return sketch.schedule(row)
+    compared = [_Compared.of(sketch, rows, model) for sketch, rows in _worth_comparing(sketches)]
+    rng = np.random.default_rng(0)
+    for _ in range(CLIMBS):
+        least = np.sort(np.concatenate([each.scores for each in compared]))[-PARENTS:][0]
+        for each in compared:
+            if each.sketch.holes and len(parents := np.flatnonzero(each.scores >= least)):
+                each.climb(rng, parents, model)
+    best = max(compared, key=lambda each: float(each.scores.max()))
+    return best.sketch.schedule(best.rows[int(np.argmax(best.scores))])
 
 
 def _worth_comparing(sketches: Sequence[Sketch]) -> list[tuple[Sketch, npt.NDArray[np.int64]]]:

@@ -134,11 +134,13 @@ def _factor(operand: Operand, rows: tuple[Axis, ...], k: tuple[Axis, ...]) -> Fa
 
 def are_boxes(product: Product) -> bool:
     """True where the copy engine can bring both factors: tiles of them are boxes of arrays as these lie in memory."""
-    return all(_is_box(product, factor) for factor in product.factors)
+    return all(is_box(product, factor) for factor in product.factors)
 
 
-def _is_box(product: Product, factor: Factor) -> bool:
-    """True where rows and steps of k are a dimension each, with neighbours along the last one, as shared memory has it.
+def is_box(product: Product, factor: Factor) -> bool:
+    """True where the copy engine can bring tiles of a factor.
+
+    Rows and steps of k are a dimension each, with neighbours along the last one, as shared memory has it.
 
     Steps of k may be several axes that have become parts of one.
     """

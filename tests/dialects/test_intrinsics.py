@@ -27,7 +27,7 @@ def named(name: str) -> Intrinsic:
 @pytest.mark.parametrize("intrinsic", intrinsics(), ids=lambda x: x.name)
 def test_each_element_has_a_place_and_each_place_an_element(intrinsic: Intrinsic) -> None:
     intrinsic.verify()
-    for operand in "c" if intrinsic.reads_shared else "abc":
+    for operand in intrinsic.held_operands:
         places = intrinsic.places(operand)
         assert len(places) == intrinsic.elements(operand)
         assert set(places.values()) == {

@@ -10,7 +10,8 @@ import loopwright as lw
 from loopwright.search.cost_model import Floats, Tasks, make_model, relative_speed
 from loopwright.search.cost_model.general import General, workload_means
 from loopwright.search.cost_model.grounded import Grounded
-from loopwright.search.cost_model.plain_file import PlainFileError
+from loopwright.search.cost_model.plain_file import PlainFileError, write_plain
+from loopwright.search.cost_model.saved import MAGIC
 from loopwright.search.cost_model.shipped import shipped_model
 from loopwright.search.features.catalogue import MATRIX_UNIT, PRIOR, STAGES, WORK, names
 
@@ -51,6 +52,24 @@ def test_a_file_predicts_the_same(model: General, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict(features)[0], model.predict(features)[0])
 
 
+def test_estimates_decide_where_the_samples_say_nothing_else() -> None:
+    """Times follow the estimates: nothing is left to learn, also for estimates that no sample comes near."""
+    features, _, tasks = samples(0)
+    model = General.trained(COLUMNS, features, np.exp2(features[:, -1]), tasks)
+    unseen, _, _ = samples(1, tasks=1, each=50)
+    unseen[:, -1] *= 100
+    np.testing.assert_allclose(np.diff(model.predict(unseen)[0]), -np.diff(unseen[:, -1]), atol=1e-6)
+
+
+def test_candidates_without_an_estimate_are_predicted() -> None:
+    features, times_s, tasks = samples(0)
+    features[::3, -1] = np.nan
+    model = General.trained(COLUMNS, features, times_s, tasks)
+    unseen, later_s, _ = samples(1, tasks=1, each=200)
+    unseen[:, -1] = np.nan
+    assert np.corrcoef(model.predict(unseen)[0], -np.log2(later_s))[0, 1] > 0.8
+
+
 def test_candidates_on_matrix_units_go_by_their_estimates_where_none_was_trained_on() -> None:
     """Whatever their other features say; beside those that are known, whose predictions stay."""
     features, times_s, tasks = samples(0)
@@ -84,15 +103,23 @@ def test_candidates_on_matrix_units_are_predicted_as_far_as_such_workloads_were_
         assert np.allclose(np.diff(predicted), -np.diff(found[:, -1]), atol=1e-5) is by_estimates, (work, stages)
 
 
+def test_a_file_of_an_older_version_is_refused_with_what_to_do(model: General, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    state = {name: value for name, value in model.state().items() if name != "unestimated"}
+    write_plain(path, MAGIC, {"features": list(COLUMNS), "kind": General.kind, "state": state})
+    with pytest.raises(lw.CostModelError, match=r"an older version made it.*: train it again"):
+        lw.load_cost_model(path)
+
+
 def test_features_are_found_by_their_names_and_missed() -> None:
     features, times_s, tasks = samples(0)
     order = np.random.default_rng(0).permutation(len(COLUMNS))[:40]
-    order = np.union1d(order, [0, 1])
+    order = np.union1d(order, [0, 1, COLUMNS.index(PRIOR.name)])
     few = General.trained(tuple(COLUMNS[n] for n in order), features[:, order], times_s, tasks)
     unseen, later_s, _ = samples(3, tasks=1, each=200)
     assert np.corrcoef(few.predict(unseen)[0], -np.log2(later_s))[0, 1] > 0.8
     with pytest.raises(PlainFileError, match=r"features that there are not: main\.gone"):
-        General.trained(("main.gone",), features[:, :1], times_s, tasks)
+        General.trained(("main.gone", PRIOR.name), features[:, -2:], times_s, tasks)
 
 
 def test_means_are_of_each_workload() -> None:

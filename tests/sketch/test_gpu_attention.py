@@ -1,5 +1,7 @@
 """Attention as one kernel on matrix units: candidates beside NumPy, their features, and what is left to other rules."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 from gpu_programs import compile_cuda, scheduled_kernel
@@ -9,8 +11,16 @@ from sketch_rows import anywhere
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.cuda.compile import print_cuda
+from loopwright.backends.cuda.nvrtc import compile_cubin
 from loopwright.dialects.interpret.kernel import run_kernel
-from loopwright.dialects.kernel import AllocOp, FragmentPackOp, LaunchOp
+from loopwright.dialects.kernel import (
+    AllocOp,
+    BulkCopyOp,
+    FragmentPackOp,
+    LaunchOp,
+    ProxyFenceOp,
+    WarpGroupProductOp,
+)
 from loopwright.dialects.loop import blocks_in
 from loopwright.search.features.catalogue import names
 from loopwright.search.features.of_records import features_of_schedule
@@ -93,7 +103,8 @@ def expected(kind: str, sizes: Sizes, inputs: list[np.ndarray]) -> np.ndarray:
         scores[:, ~np.tri(queries, keys, keys - queries, dtype=bool)] = -np.inf
     elif kind == "masked":
         scores = np.where(inputs[3], scores, -30000.0)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    with np.errstate(invalid="ignore"):  # queries before all keys
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
     out: np.ndarray = np.einsum("bij,bjc->bic", weights / weights.sum(-1, keepdims=True), v)
     return out.transpose(1, 0, 2).reshape(queries, heads * size) if kind == "joined" else out
 
@@ -111,6 +122,20 @@ def sketches(tensors: list[te.Tensor], target: lw.Target = TARGET) -> list[Sketc
     return generate_sketches(te.create_module(tensors, target), target)
 
 
+def by_warps(tensors: list[te.Tensor]) -> Sketch:
+    (found,) = [s for s in sketches(tensors) if s.name.startswith("attention_mma")]
+    return found
+
+
+def by_groups(tensors: list[te.Tensor]) -> Sketch:
+    (found,) = [s for s in sketches(tensors) if s.name.startswith("attention_wgmma")]
+    return found
+
+
+def chosen(sketch: Sketch, **choice: int) -> np.ndarray:
+    return np.array([h.choices.index(choice[h.name.rpartition("_")[2]]) for h in sketch.holes])
+
+
 KINDS = ("plain", "rounded", "cast", "causal", "masked", "joined")
 SIZES: tuple[Sizes, ...] = ((2, 32, 64, 32), (3, 16, 48, 16), (2, 48, 96, 48), (2, 32, 32, 64))
 RAGGED: tuple[Sizes, ...] = ((2, 40, 56, 32), (3, 17, 80, 16), (2, 32, 41, 32))
@@ -122,26 +147,42 @@ RAGGED: tuple[Sizes, ...] = ((2, 40, 56, 32), (3, 17, 80, 16), (2, 32, 41, 32))
 @pytest.mark.few(12)
 def test_candidates_are_right(kind: str, sizes: Sizes, dtype: str) -> None:
     """Interpreted, with the threads of a block side by side: no races, and all in one launch."""
+    sketch = by_warps(attention(kind, sizes, dtype))
+    check(kind, sizes, dtype, sketch, [sketch.default, *anywhere(sketch, np.random.default_rng(len(kind)), 2)])
+
+
+GROUP_SIZES: tuple[Sizes, ...] = ((2, 128, 128, 64), (2, 64, 192, 128), (2, 64, 128, 128), (3, 192, 128, 64))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("sizes", GROUP_SIZES, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.few(3)
+def test_candidates_by_warp_groups_are_right(kind: str, sizes: Sizes, dtype: str) -> None:
+    """The same, and no product reads what is not there yet, nor anyone a sum before its products were waited for."""
+    sketch = by_groups(attention(kind, sizes, dtype))
+    check(kind, sizes, dtype, sketch, anywhere(sketch, np.random.default_rng(len(kind)), 1))
+
+
+def check(kind: str, sizes: Sizes, dtype: str, sketch: Sketch, rows: Iterable[np.ndarray]) -> None:
+    """Interpret candidates beside NumPy."""
     tensors = attention(kind, sizes, dtype)
     inputs = drawn(tensors, len(kind))
     wanted = expected(kind, sizes, inputs)
-    (sketch,) = sketches(tensors)
-    assert sketch.name.startswith("attention_mma")
     text = str(te.create_module(tensors, TARGET))
     digits = 2**-11 if dtype == "float16" else 2**-8
-    for row in (sketch.default, *anywhere(sketch, np.random.default_rng(len(kind)), 2)):
+    for row in rows:
         kernel = scheduled_kernel(text, sketch.schedule(row))
         assert sum(isinstance(op, LaunchOp) for op in kernel.walk()) == 1
         (got,) = run_kernel(kernel, inputs)
-        np.testing.assert_allclose(got.astype(np.float64), wanted, atol=8 * digits * np.abs(wanted).max())
+        np.testing.assert_allclose(got.astype(np.float64), wanted, atol=8 * digits * np.nanmax(np.abs(wanted)))
 
 
 def test_a_thread_keeps_one_maximum_of_a_row_and_its_own_weights() -> None:
     """16 queries of a warp and 64 keys: 32 weights, which are factors of the second product where they are."""
     tensors = attention("plain", (2, 64, 128, 64))
-    (sketch,) = sketches(tensors)
-    choice = {"warps": 4, "tiles": 1, "terms": 64, "stages": 2, "resident": 1}
-    row = np.array([h.choices.index(choice[h.name.rpartition("_")[2]]) for h in sketch.holes])
+    sketch = by_warps(tensors)
+    row = chosen(sketch, warps=4, tiles=1, terms=64, stages=2, resident=1)
     kernel = scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(row))
     kept = {op.label.data: op.buffer.type.get_shape() for op in kernel.walk() if isinstance(op, AllocOp)}
     assert kept["weights"] == (32,) and kept["T_batch_matmul1_max"] == kept["T_batch_matmul1_sum"] == (2,)
@@ -152,13 +193,34 @@ def test_a_thread_keeps_one_maximum_of_a_row_and_its_own_weights() -> None:
     assert source.count("exp_near(") <= 1 + 32 + 4, "that of a row's factor is not repeated for each of its 16 sums"
 
 
-@pytest.mark.parametrize("sizes", [(2, 64, 96, 32), (2, 40, 56, 32)], ids=str)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.few(4)
+def test_warp_groups_hold_weights_and_copy_boxes() -> None:
+    """Two groups, 64 keys: both products read shared memory, the second one has its first factor in registers."""
+    tensors = attention("causal", (2, 256, 128, 128))
+    sketch = by_groups(tensors)
+    row = chosen(sketch, warps=8, tiles=1, terms=64, stages=2, resident=1)
+    kernel = scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(row))
+    ops = list(kernel.walk())
+    products = [op for op in ops if isinstance(op, WarpGroupProductOp)]
+    assert [(op.meaning().n, op.held is not None) for op in products] == [(64, False)] * 8 + [(128, True)] * 4
+    assert all(matrix.turned == (op.held is not None) for op in products for *_, matrix in op.factors()[-1:])
+    assert {op.box_extents for op in ops if isinstance(op, BulkCopyOp)} == {(1, 64, 64)}
+    assert sum(isinstance(op, ProxyFenceOp) for op in ops) == 2, "of barriers, and of queries before the loop"
+    source = print_cuda(kernel).source
+    assert source.rindex("commit_group") < source.index("total[1] = v") < source.rindex("wait_group"), "beside products"
+    kept = {op.label.data: op.buffer.type.get_shape() for op in ops if isinstance(op, AllocOp)}
+    assert kept["weights"] == kept["causal"] == (32,) and kept["T_batch_matmul1_run"] == (64,)
+
+
+FEATURED = [(k, sizes) for sizes in ((2, 64, 96, 32), (2, 40, 56, 32)) for k in KINDS] + [("causal", (2, 128, 128, 64))]
+
+
+@pytest.mark.parametrize(("kind", "sizes"), FEATURED)
+@pytest.mark.few(5)
 def test_features_of_candidates_are_those_of_their_schedules(kind: str, sizes: Sizes) -> None:
     """But for registers, whose digits of other threads sizes that are open leave in."""
     module = te.create_module(attention(kind, sizes), TARGET)
-    (sketch,) = generate_sketches(module, TARGET)
+    sketch = generate_sketches(module, TARGET)[0]
+    assert sizes[1] < 128 or "wgmma" in sketch.name
     rows = anywhere(sketch, np.random.default_rng(1), 3)
     compared = [n for n, name in enumerate(names()) if name not in ("main.registers", "main.spilled")]
     for row, have in zip(rows, sketch.features(rows), strict=True):
@@ -170,22 +232,34 @@ def test_features_of_candidates_are_those_of_their_schedules(kind: str, sizes: S
 def test_blocks_of_keys_behind_all_queries_of_a_tile_are_not_read(stages: int) -> None:
     """They are no numbers here, which a weight of 0 would not hide; nor are they copied ahead."""
     tensors = attention("causal", (2, 64, 64, 32))
-    (sketch,) = sketches(tensors)
-    choice = {"warps": 2, "tiles": 1, "terms": 16, "stages": stages, "resident": 1}
-    row = np.array([h.choices.index(choice[h.name.rpartition("_")[2]]) for h in sketch.holes])
+    sketch = by_warps(tensors)
+    row = chosen(sketch, warps=2, tiles=1, terms=16, stages=stages, resident=1)
+    check_that_keys_behind_are_not_read((2, 64, 64, 32), sketch, row, 32)
+
+
+def test_nor_are_they_by_warp_groups_and_the_copy_engine() -> None:
+    sketch = by_groups(attention("causal", (2, 128, 192, 64)))
+    row = chosen(sketch, warps=4, tiles=1, terms=64, stages=2, resident=1)
+    check_that_keys_behind_are_not_read((2, 128, 192, 64), sketch, row, 64)
+
+
+def check_that_keys_behind_are_not_read(sizes: Sizes, sketch: Sketch, row: np.ndarray, first: int) -> None:
+    """Nor keys and values that the `first` queries, which are a tile, do not see."""
+    tensors = attention("causal", sizes)
     kernel = scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(row))
-    inputs = drawn(tensors, stages)
-    wanted = expected("causal", (2, 64, 64, 32), inputs)
-    inputs[2][:, 32:] = np.nan
+    inputs = drawn(tensors, first)
+    wanted = expected("causal", sizes, inputs)
+    inputs[2][:, first + sizes[2] - sizes[1] :] = np.nan
     (got,) = run_kernel(kernel, inputs)
-    np.testing.assert_allclose(got[:, :32], wanted[:, :32], atol=8 * 2**-11 * np.abs(wanted).max())
-    assert np.isnan(got[:, 32:]).all()
+    np.testing.assert_allclose(got[:, :first], wanted[:, :first], atol=8 * 2**-11 * np.abs(wanted).max())
+    assert np.isnan(got[:, first:]).all()
 
 
 LARGE: tuple[tuple[str, Sizes], ...] = (
     ("masked", (12, 128, 128, 64)),
     ("rounded", (12, 512, 512, 64)),
     ("causal", (192, 1024, 1024, 128)),
+    ("rounded", (32, 4096, 4096, 64)),
     ("rounded", (32, 4096, 4096, 128)),
     ("joined", (12, 197, 197, 64)),
 )
@@ -196,8 +270,27 @@ LARGE: tuple[tuple[str, Sizes], ...] = (
 def test_untuned_choices_fit_the_device(kind: str, sizes: Sizes) -> None:
     """Within the registers of a thread and the shared memory of a block, without a spill."""
     tensors = attention(kind, sizes)
-    (sketch,) = sketches(tensors)
+    sketch = by_warps(tensors)
     compile_cuda(scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(sketch.default)), (80, 90))
+
+
+@pytest.mark.parametrize(("kind", "sizes"), LARGE, ids=str)
+@pytest.mark.few(2)
+def test_untuned_choices_of_warp_groups_fit_the_device(kind: str, sizes: Sizes) -> None:
+    """The same, and ptxas need not wait between products (it says so as C7510 and others)."""
+    tensors = attention(kind, sizes)
+    sketch = by_groups(tensors)
+    kernel = scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(sketch.default))
+    compile_cuda(kernel, (90,))
+    assert "C75" not in compile_cubin(print_cuda(kernel).source, 90, exact=True).log
+
+
+def test_large_ones_are_by_warp_groups() -> None:
+    """Where there are queries enough; other generations have none."""
+    large = attention("rounded", (32, 4096, 4096, 128))
+    assert [s.name[:15] for s in sketches(large)] == ["attention_wgmma", "attention_mma_m"]
+    assert [s.name[:13] for s in sketches(large, lw.resolve_target("cuda model=a100"))] == ["attention_mma"]
+    assert [s.name[:13] for s in sketches(attention("plain", (2, 32, 128, 64)))] == ["attention_mma"]
 
 
 def left_alone(tensors: list[te.Tensor], target: lw.Target = TARGET) -> bool:

@@ -10,8 +10,11 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.build import lower_to_kernel
 from loopwright.dialects.kernel import LaunchOp
+from loopwright.search.cost_model import Floats
+from loopwright.search.cost_model.general import General
 from loopwright.search.cost_model.shipped import shipped_model
 from loopwright.search.named_workloads import conv2d_nhwc, matmul
+from loopwright.search.sketch import likely
 from loopwright.search.sketch.likely import CANDIDATES, KEPT, likeliest
 
 
@@ -43,12 +46,13 @@ def test_no_candidate_that_is_looked_at_has_a_lower_estimate() -> None:
     assert likeliest(task.sketches) == sketch.schedule(rows[int(np.argmin(estimates_s))])
 
 
-def test_the_shipped_model_likes_no_sketch_better_than_the_one_it_chooses() -> None:
+def test_the_shipped_model_likes_no_sketch_better_than_the_one_it_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
     task = lw.SearchTask(lambda: matmul(128, 768, 768), target="cuda model=h200")
     model = shipped_model("cuda")
     assert model is not None
-    chosen = task.default_schedule
-    assert chosen == likeliest(task.sketches, model)
+    assert task.default_schedule == likeliest(task.sketches, model)
+    monkeypatch.setattr(likely, "CLIMBS", 0)
+    chosen = likeliest(task.sketches, model)
     best = []
     for sketch in task.sketches:
         rows = np.concatenate([sketch.default[None], sketch.population.sample(np.random.default_rng(0), CANDIDATES)])
@@ -57,6 +61,30 @@ def test_the_shipped_model_likes_no_sketch_better_than_the_one_it_chooses() -> N
         scores = model.predict(sketch.features(rows))[0]
         best.append((float(scores.max()), sketch.schedule(rows[int(np.argmax(scores))])))
     assert chosen == max(best)[1]
+
+
+class Remembering(General):
+    """A cost model that keeps the best score that it gave."""
+
+    def __init__(self, model: General) -> None:
+        self.model = model
+        self.best = -np.inf
+
+    def predict(self, features: Floats) -> tuple[Floats, Floats]:
+        scores, spread = self.model.predict(features)
+        self.best = max(self.best, float(scores.max()))
+        return scores, spread
+
+
+def test_candidates_like_the_best_ones_are_looked_at_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = shipped_model("cuda")
+    assert shipped is not None
+    task = lw.SearchTask(lambda: matmul(128, 768, 768), target="cuda model=h200")
+    climbed, drawn = Remembering(shipped), Remembering(shipped)
+    chosen = likeliest(task.sketches, climbed)
+    monkeypatch.setattr(likely, "CLIMBS", 0)
+    assert chosen != likeliest(task.sketches, drawn)
+    assert climbed.best > drawn.best
 
 
 @pytest.mark.parametrize(("rows", "unit"), [(4096, "wgmma.m64n256k16.f16"), (128, "wgmma."), (16, "mma.m16n16k16.f16")])

@@ -83,13 +83,13 @@ func.func @weighted(%x: memref<2x7xf32> {lw.name = "x"}, %v: memref<7x3xf32> {lw
 // CHECK: lw_loop.for i11 in 4 {
 // CHECK: lw_loop.block e (i0 in 2 = i0, i10 in 2 = i10, i11 in 4 = i11) where (6 - i10 * 4 - i11 >= 0) writes %e[i10, i0, i11] : memref<2x2x4xf32> {
 // CHECK: [[V1:%[0-9]+]] = lw_loop.load %largest[i10, i0] : memref<2x2xf32>
-// CHECK: [[V2:%[0-9]+]] = lw_loop.load %x[i0, i10 * 4 + i11] : memref<2x7xf32>
-// CHECK: [[V3:%[0-9]+]] = arith.subf [[V2]], [[V1]] : f32
-// CHECK: [[V4:%[0-9]+]] = math.exp [[V3]] : f32
-// CHECK: [[V5:%[0-9]+]] = arith.constant 0xff800000 : f32
-// CHECK: [[V6:%[0-9]+]] = arith.constant 0.000000e+00 : f32
-// CHECK: [[V7:%[0-9]+]] = arith.cmpf oeq, [[V1]], [[V5]] : f32
-// CHECK: [[V8:%[0-9]+]] = arith.select [[V7]], [[V6]], [[V4]] : f32
+// CHECK: [[V2:%[0-9]+]] = arith.constant 0xff800000 : f32
+// CHECK: [[V3:%[0-9]+]] = arith.constant 0.000000e+00 : f32
+// CHECK: [[V4:%[0-9]+]] = arith.cmpf oeq, [[V1]], [[V2]] : f32
+// CHECK: [[V5:%[0-9]+]] = arith.select [[V4]], [[V3]], [[V1]] : f32
+// CHECK: [[V6:%[0-9]+]] = lw_loop.load %x[i0, i10 * 4 + i11] : memref<2x7xf32>
+// CHECK: [[V7:%[0-9]+]] = arith.subf [[V6]], [[V5]] : f32
+// CHECK: [[V8:%[0-9]+]] = math.exp [[V7]] : f32
 // CHECK: lw_te.yield [[V8]] : f32
 // CHECK: lw_loop.for i0 in 2 {
 // CHECK: lw_loop.for k0 in 2 {
