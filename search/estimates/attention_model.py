@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +27,19 @@ ELEMENT_INSTRUCTIONS = 16
 """Instructions for a score: scale, mask, maximum, exponential, sum, roundings. Counted in the code, not measured."""
 RESULT_INSTRUCTIONS = 3
 """Instructions for an element of a result in each block of keys: the running sum is scaled, and the new one added."""
+GROUP_ELEMENT_INSTRUCTIONS, GROUP_RESULT_INSTRUCTIONS = 10, 2
+"""The same of warp groups, which need no instructions to load factors and to start sums. Counted, not measured."""
+GROUP_WAIT_CYCLES, GROUP_START_CYCLES = 120.0, 1500.0
+"""Cycles from the end of a warp group's products to what waits for them, and of tensor maps and barriers before the
+first block of keys. Guessed so that attention of 128 queries, which warps do in 3.6 us on an H200, is left to them."""
 OTHER_REGISTERS = 72
 """Registers of a thread for fragments, rows, addresses and counters: 151 are taken of 64 keys and elements, 211 of 32
 queries, 32 keys and 64 elements, 223 of 64 keys and 128 elements (CUDA 13, sm_90)."""
 RELUCTANCE = 1e-3
 """Part of the time that each block more costs which registers are to let fit: of equals the one that asks for least."""
+GROUP_OTHER_REGISTERS = 48
+"""The same of warp groups, which load no fragments: 128 are taken of 64 keys and elements, 194 of 64 keys and 128
+elements, 177 of 128 keys and 64 elements, 241 of 128 and 128, without a spill (CUDA 13, sm_90a)."""
 ROW_INSTRUCTIONS = 30
 """Instructions for a row that a thread shares: shuffles, and the factors of sums."""
 
@@ -53,6 +62,13 @@ class AttentionModel:
     names: tuple[str, str, str, str]
     resident: str
     ragged: tuple[bool, bool] = (False, False)
+
+    element_instructions: ClassVar[float] = ELEMENT_INSTRUCTIONS
+    result_instructions: ClassVar[float] = RESULT_INSTRUCTIONS
+    other_registers: ClassVar[int] = OTHER_REGISTERS
+    product_wait: ClassVar[float] = 0.0
+    start: ClassVar[float] = 0.0
+    """Cycles of a wait for a product beside its own, and of a launch before the first block of keys."""
 
     def _numbers(self, c: Columns) -> tuple[Array, Array, Array, Array]:
         warps, tiles, terms, stages = (np.asarray(c[name], np.float64) for name in self.names)
@@ -79,7 +95,7 @@ class AttentionModel:
         x, (_, tiles, terms, _) = self.intrinsic, self._numbers(c)
         rows = tiles * x.m / x.threads
         scores, weights, sums = rows * terms, rows * terms * x.a.bytes / x.c.bytes, rows * self.sizes[1]
-        return np.asarray(sums + np.maximum(scores + weights, weights + sums) + OTHER_REGISTERS)
+        return np.asarray(sums + np.maximum(scores + weights, weights + sums) + self.other_registers)
 
     def _products(self, c: Columns) -> Array:
         """Instructions of a warp in a block of keys."""
@@ -114,7 +130,7 @@ class AttentionModel:
         key, value = self.sizes
         rows = tiles * x.m / x.threads
         products = self._product_cycles(c)
-        issued = rows * (terms * ELEMENT_INSTRUCTIONS + value * RESULT_INSTRUCTIONS)
+        issued = rows * (terms * self.element_instructions + value * self.result_instructions)
         issued = issued + 2 * tiles * ROW_INSTRUCTIONS + self._products(c) + FILL_INSTRUCTIONS
         filled = terms * (key + value) * x.a.bytes
         loaded = (filled + tiles * self._rows_of_warp * key * x.a.bytes) / on.shared_bytes_per_cycle
@@ -125,6 +141,7 @@ class AttentionModel:
         busy = most + APART * (np.sum(parts, axis=0) - most) + 2 * BARRIER_CYCLES
         waiting = np.where(stages > 1, 0.0, GLOBAL_LATENCY + filled / FILL_BYTES_PER_CYCLE_SM)
         alone = np.maximum(1.0, warps / on.schedulers) * (products + issued) + waiting + 2 * BARRIER_CYCLES
+        alone = alone + 2 * self.product_wait
         ahead = GLOBAL_LATENCY / np.maximum(1.0, stages - 1.0)
         return np.asarray(np.maximum(busy + waiting / resident, np.maximum(alone, ahead)))
 
@@ -137,6 +154,7 @@ class AttentionModel:
         once = self._of_block(c, np.maximum(1.0, rest))
         steps = np.ceil(self.keys / terms) + 1
         cycles = steps * (whole * self._of_block(c, resident) + np.where(rest > 0, once, 0.0)) + 2.0 * GLOBAL_LATENCY
+        cycles = cycles + self.start
         key, value = self.sizes
         moved = self.batch * (self.queries + self.keys) * (key + value) * self.intrinsic.a.bytes
         cycles = cycles * (1 + RELUCTANCE * c[self.resident])
@@ -147,6 +165,12 @@ class AttentionModel:
 class GroupAttentionModel(AttentionModel):
     """The same by warp groups, which read keys and values from shared memory by themselves. Not measured."""
 
+    element_instructions: ClassVar[float] = GROUP_ELEMENT_INSTRUCTIONS
+    result_instructions: ClassVar[float] = GROUP_RESULT_INSTRUCTIONS
+    other_registers: ClassVar[int] = GROUP_OTHER_REGISTERS
+    product_wait: ClassVar[float] = GROUP_WAIT_CYCLES
+    start: ClassVar[float] = GROUP_START_CYCLES
+
     def shared_bytes(self, c: Columns) -> Array:
         """Those, barriers of the copies, and what alignment takes."""
         return super().shared_bytes(c) + BARRIER_BYTES * c[self.names[3]] + ALIGNMENT
@@ -154,3 +178,7 @@ class GroupAttentionModel(AttentionModel):
     def _product_cycles(self, c: Columns) -> Array:
         """Cycles of all schedulers for the products of a warp group, each of which has a warp of it."""
         return np.asarray(self._products(c) * self.intrinsic.cycles / SUSTAINED)
+
+    def _resident(self, c: Columns) -> Array:
+        """As many as registers are asked to let fit: of 64 keys and elements 131 are taken with a mask, else 128."""
+        return np.asarray(np.minimum(super()._resident(c), c[self.resident]))
