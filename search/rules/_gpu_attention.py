@@ -49,8 +49,8 @@ class AttentionPlan:
 
     `scores` and `values` are its two products, by one intrinsic of warps, or by those of warp groups with as many
     columns as there are terms, and elements of a value. Registers are to let `resident` blocks fit a multiprocessor.
-    Keys and values are copied in `bulk` by the copy engine, or by threads.
-    Ragged rows and keys, which matrices do not divide, are extended to whole blocks of them.
+    Keys and values are copied in `bulk` by the copy engine, or by threads. Ragged rows and keys, which matrices do not
+    divide, are extended to whole blocks of them; keys by instructions of warps alone.
     """
 
     parts: AttentionBlocks

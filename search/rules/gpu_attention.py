@@ -98,7 +98,8 @@ class _Products:
 def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool = False) -> AttentionPlan | None:
     """Plan the attention whose last block is given; None for another block, or where no tiles fit it.
 
-    By instructions of warps, or `in_groups` by those of warp groups, of which tiles divide all there is.
+    By instructions of warps, or `in_groups` by those of warp groups, where whole blocks of these divide the keys: to
+    extend ragged ones to blocks of 64 or more would cost more than to leave them to warps.
     """
     parts = find_attention(block)
     found = _products(draft, parts, target, in_groups) if parts is not None else None
@@ -113,7 +114,7 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool
     ragged_rows, ragged_keys = bool(parts.row_extent % x.m), bool(parts.key_extent % unit)
     if any(n % unit for n in size) or parts.row_extent < x.m or not terms:
         return None
-    if in_groups and (ragged_rows or ragged_keys):
+    if in_groups and ragged_keys:
         return None
     rows_of_warp = x.m * WARP // x.threads
     few = choices.warps if ragged_rows else dividing(choices.warps, parts.row_extent // rows_of_warp)
@@ -133,6 +134,7 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool
         names=(warps.name, tiles.name, of_keys.name, stages.name),
         resident=resident.name,
         ragged=(ragged_rows, ragged_keys),
+        ends_early=parts.ends_early,
     )
     numbers = warps, tiles
     rows = Derived.of(f"{name}_rows", lambda c: np.asarray(rows_of_warp * c[warps.name] * c[tiles.name]), numbers)

@@ -1,6 +1,6 @@
 """Attention as one kernel on matrix units: candidates beside NumPy, their features, and what is left to other rules."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
@@ -154,14 +154,50 @@ def test_candidates_are_right(kind: str, sizes: Sizes, dtype: str) -> None:
 GROUP_SIZES: tuple[Sizes, ...] = ((2, 128, 128, 64), (2, 64, 192, 128), (2, 64, 128, 128), (3, 192, 128, 64))
 
 
+RAGGED_QUERIES: tuple[Sizes, ...] = ((2, 100, 128, 64), (2, 197, 64, 128))
+
+
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("sizes", GROUP_SIZES, ids=str)
+@pytest.mark.parametrize("sizes", (*GROUP_SIZES, *RAGGED_QUERIES), ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.few(3)
 def test_candidates_by_warp_groups_are_right(kind: str, sizes: Sizes, dtype: str) -> None:
     """The same, and no product reads what is not there yet, nor anyone a sum before its products were waited for."""
     sketch = by_groups(attention(kind, sizes, dtype))
     check(kind, sizes, dtype, sketch, anywhere(sketch, np.random.default_rng(len(kind)), 1))
+
+
+CAUSAL_GROUPS: tuple[tuple[Sizes, tuple[int, int, int]], ...] = (
+    ((2, 192, 192, 64), (4, 64, 2)),
+    ((2, 192, 192, 64), (4, 64, 3)),
+    ((2, 192, 192, 64), (12, 64, 2)),
+    ((2, 128, 256, 128), (4, 128, 2)),
+    ((2, 128, 256, 128), (8, 64, 3)),
+    ((2, 256, 128, 64), (8, 64, 2)),
+    ((2, 150, 256, 64), (4, 64, 3)),
+)
+
+
+@pytest.mark.parametrize(("sizes", "choice"), CAUSAL_GROUPS, ids=str)
+@pytest.mark.few(4)
+def test_products_of_warp_groups_go_on_where_blocks_of_keys_are_skipped(
+    sizes: Sizes, choice: tuple[int, int, int]
+) -> None:
+    """With fewer, as many and more queries than keys: of some tiles all blocks are skipped, and they have no result."""
+    sketch = by_groups(attention("causal", sizes))
+    warps, terms, stages = choice
+    row = chosen(sketch, warps=warps, tiles=1, terms=terms, stages=stages, resident=1)
+    assert sketch.legal(row[None]).all()
+    check("causal", sizes, "float16", sketch, [row])
+
+
+@pytest.mark.parametrize("sizes", [(2, 128, 197, 64), (2, 100, 96, 64), (2, 64, 72, 64)], ids=str)
+@pytest.mark.few(2)
+def test_keys_that_blocks_of_warp_groups_do_not_divide_are_left_to_warps(sizes: Sizes) -> None:
+    tensors = attention("causal", sizes)
+    (sketch,) = sketches(tensors)
+    assert sketch.name.startswith("attention_mma")
+    check("causal", sizes, "float16", sketch, [sketch.default])
 
 
 def check(kind: str, sizes: Sizes, dtype: str, sketch: Sketch, rows: Iterable[np.ndarray]) -> None:
@@ -252,6 +288,19 @@ def check_that_keys_behind_are_not_read(sizes: Sizes, sketch: Sketch, row: np.nd
     (got,) = run_kernel(kernel, inputs)
     np.testing.assert_allclose(got[:, :first], wanted[:, :first], atol=8 * 2**-11 * np.abs(wanted).max())
     assert np.isnan(got[:, first:]).all()
+
+
+@pytest.mark.parametrize("find", [by_warps, by_groups])
+def test_estimates_count_the_blocks_that_are_computed(find: Callable[[list[te.Tensor]], Sketch]) -> None:
+    """Half of them, and half a tile and a block more; all where one round of blocks is as long as its longest."""
+    for sizes, low, high in (((32, 4096, 4096, 64), 0.5, 0.6), ((2, 1024, 1024, 64), 0.99, 1.01)):
+        seconds = []
+        for kind in ("causal", "plain"):
+            sketch = find(attention(kind, sizes))
+            row = chosen(sketch, warps=4, tiles=1, terms=64, stages=2, resident=1)
+            assert sketch.prior is not None
+            seconds.append(float(sketch.prior(sketch.columns(row[None]))[0]))
+        assert low < seconds[0] / seconds[1] < high
 
 
 LARGE: tuple[tuple[str, Sizes], ...] = (
