@@ -24,9 +24,9 @@ from typing import Any
 from unittest.mock import patch
 
 import loopwright as lw
-from loopwright.frontends.torch import decompositions as decompositions_module
 from loopwright.frontends.torch.backend import compiled_by
 from loopwright.frontends.torch.graph import CompiledGraph
+from loopwright.frontends.torch.operators import attention as attention_module
 from loopwright.frontends.torch.options import TorchOptions
 from loopwright.frontends.torch.region import Region
 from loopwright.graph.runtime.on_cuda import CudaNetwork
@@ -199,7 +199,7 @@ def attention(torch: Any, options: TorchOptions) -> None:
         calls: list[Callable[[], Any]] = [lambda module=module, x=x: module(x)]  # type: ignore[misc]
         counts = []
         for most in (0, 1 << 40):
-            with patch.object(decompositions_module, "MOST_SCORES", most):
+            with patch.object(attention_module, "MOST_SCORES", most):
                 compiled, regions = compiled_case(torch, module, x, options)
             calls.append(lambda compiled=compiled, x=x: compiled(x))  # type: ignore[misc]
             counts.append(str(len(regions)))

@@ -28,9 +28,10 @@ ROW_BYTES = 16
 MATRIX_ROWS = 8
 REGISTER_BYTES = 4
 
-TF32_HALF, TF32_MASK = 1 << 12, -1 << 13
-"""Of the bits of a float32: half of the last one that TF32 keeps, and all that it keeps (PTX ISA, alternate floating
-point formats)."""
+TF32_BITS = 13
+"""The last bits of a float32 that TF32 does not keep (PTX ISA, alternate floating point formats)."""
+TF32_BELOW_HALF, TF32_MASK = (1 << TF32_BITS - 1) - 1, -1 << TF32_BITS
+"""Of the bits of a float32: what is just below half of the last one that TF32 keeps, and all that it keeps."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ class Intrinsic:
     threads hold, in registers `a0, ...`; empty where it takes none, and the fragment of `a` is a type alone as well.
     Code with the words `{adds}` and `{sums}`, for 1 and `+`, may write sums instead of adding to them, for 0 and `=`.
 
-    One that `rounds` takes factors that `te.round_to` rounds, to "tf32", and does that itself.
+    One that `rounds` takes factors that `te.round_to` rounds, to "tf32", and does that itself; where it also
+    `reads_shared`, it cuts them off, and the copy engine rounds what it brings.
     """
 
     name: str
@@ -325,6 +327,8 @@ def fragment(element: str, lane: str, *held: str) -> Fragment:
 
 # -- NVIDIA's mma.sync ------------------------------------------------------------------------------------------------
 
+_ROUNDS_TO_EVEN_SINCE = 90
+"""The first compute capability that rounds to TF32 with ties to even by an instruction (PTX ISA, cvt)."""
 _PTX_TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "int8": "s8", "uint8": "u8"}
 
 
@@ -358,11 +362,18 @@ def _mma(element: str, n: int) -> Intrinsic:
 
 
 def _rounding(kind: str, n: int) -> list[str]:
-    """Rounding of the registers of both factors, which the instruction would cut off."""
+    """Rounding of the registers of both factors, which the instruction would cut off; a NaN stays one."""
     if kind != "tf32":
         return []
     registers = [*(f"a{x}" for x in range(4)), *(f"b{x}" for x in range(n // 4))]
-    return [f'asm("cvt.rna.tf32.f32 %0, %0;" : "+r"({x}));' for x in registers]
+    older = "if (({x} & 0x7fffffffu) <= 0x7f800000u) {x} += {below}u + ({x} >> {bits} & 1u);"
+    return [
+        f"#if __CUDA_ARCH__ >= {_ROUNDS_TO_EVEN_SINCE}0",
+        *(f'asm("cvt.rn.tf32.f32 %0, %0;" : "+r"({x}));' for x in registers),
+        "#else",
+        *(older.format(x=x, below=TF32_BELOW_HALF, bits=TF32_BITS) for x in registers),
+        "#endif",
+    ]
 
 
 def _mma_code(k: int, kind: str, sums: str, part: int) -> str:
@@ -385,7 +396,7 @@ instructions)."""
 WGMMA_CAPABILITY = 90
 _WGMMA_COLUMNS = (32, 64, 96, 128, 160, 192, 224, 256)
 """Of the columns that the instruction has, all multiples of 8 up to 256, those that tiles of products are made of."""
-_WGMMA_TYPES = ("float16", "bfloat16", "int8", "uint8")
+_WGMMA_TYPES = ("float16", "bfloat16", "float32", "int8", "uint8")
 
 
 def _wgmma(element: str, n: int) -> Intrinsic:
@@ -411,11 +422,12 @@ def _wgmma(element: str, n: int) -> Intrinsic:
         c=fragment(sums, f"{lane} + j mod 8 floordiv 2", f"j floordiv {MATRIX_ROWS}", half, "j mod 2"),
         threads=WARP_GROUP,
         code=_wgmma_code(n, k, kind, sums, held=False),
-        held_code=_wgmma_code(n, k, kind, sums, held=True),
+        held_code="" if kind == "tf32" else _wgmma_code(n, k, kind, sums, held=True),  # nothing would round them
         since=WGMMA_CAPABILITY,
         cycles=n // 2,
         exact=True,
         reads_shared=True,
+        rounds=kind if kind == "tf32" else "",
     )
 
 
@@ -424,7 +436,8 @@ def _wgmma_code(n: int, k: int, kind: str, sums: str, held: bool) -> str:
     count = n // 2
     registers = ", ".join(f"%{x}" for x in range(count))
     c = ", ".join(f'"{{sums}}{letter}"(c{x})' for x in range(count))
-    turned = f", 1, 1, {'' if held else '{a_turned}, '}{{b_turned}}" if sums == "float32" else ""
+    signs = ", 1, 1" if sums == "float32" else ""
+    turned = f", {'' if held else '{a_turned}, '}{{b_turned}}" if kind in ("f16", "bf16") else ""
     parts = 4 if held else 1
     numbers = ", ".join(f"%{count + x}" for x in range(parts))
     first = ", ".join(f'"r"(a{x})' for x in range(parts)) if held else '"l"(a)'
@@ -432,7 +445,7 @@ def _wgmma_code(n: int, k: int, kind: str, sums: str, held: bool) -> str:
         f'asm volatile("{{ .reg .pred p; setp.ne.u32 p, {{adds}}, 0; "\n'
         f'    "wgmma.mma_async.sync.aligned.m64n{n}k{k}.{wide}.{kind}.{kind} "\n'
         f'    "{{{registers}}}, "\n'
-        f'    "{f"{{{numbers}}}" if held else numbers}, %{count + parts}, p{turned}; }}"\n'
+        f'    "{f"{{{numbers}}}" if held else numbers}, %{count + parts}, p{signs}{turned}; }}"\n'
         f"    : {c}\n"
         f'    : {first}, "l"(b));'
     )

@@ -305,8 +305,8 @@ class BlockOp(IRDLOperation):
         """The loops around the block, outermost first."""
         loops: list[ForOp] = []
         parent = self.parent_op()
-        while isinstance(parent, _NESTS):
-            if isinstance(parent, ForOp):
+        while parent is not None and type(parent) in _NESTS:
+            if type(parent) is ForOp:
                 loops.append(parent)
             parent = parent.parent_op()
         loops.reverse()
@@ -437,8 +437,8 @@ def _parse_write(parser: Parser) -> tuple[SSAValue, tuple[IndexExpr, ...], Lanes
     return parser.resolve_operand(operand, parser.parse_type()), indices, lanes
 
 
-_NESTS = (ForOp, AtOp, IfOp, VersionsOp)
-"""Operations that hold loops and blocks."""
+_NESTS = frozenset((ForOp, AtOp, IfOp, VersionsOp))
+"""Operations that hold loops and blocks, compared as types: `isinstance` asks an abstract class, and is slower."""
 
 
 def blocks_in(op: Operation) -> Iterator[BlockOp]:
@@ -446,7 +446,7 @@ def blocks_in(op: Operation) -> Iterator[BlockOp]:
     waiting = [op]
     while waiting:
         current = waiting.pop()
-        if type(current) is BlockOp and current is not op:  # isinstance asks an abstract class, and is slower
+        if type(current) is BlockOp and current is not op:
             yield current
             continue
         for region in reversed(current.regions):
@@ -475,9 +475,9 @@ def loops_in(op: Operation) -> Iterator[ForOp]:
     for region in op.regions:
         for block in region.blocks:
             for child in block.ops:
-                if isinstance(child, ForOp):
+                if type(child) is ForOp:
                     yield child
-                if isinstance(child, _NESTS):
+                if type(child) in _NESTS:
                     yield from loops_in(child)
 
 

@@ -25,6 +25,8 @@ SCATTERED = "scattered"
 """An element of its own place for each lane: a gather, or a scatter."""
 JOINED = "joined"
 """One element, into which the lanes are reduced."""
+TRANSPOSED = "transposed"
+"""Pairs, between which those of three neighbouring threads lie: four threads exchange theirs for neighbours."""
 SINGLE = "single"
 """One element, written by the only lane that is on: an extent of 1 was split."""
 
@@ -97,7 +99,7 @@ def _parse_kind(parser: AttrParser) -> str:
     kind = parser.parse_identifier()
     if kind == STRIDED:
         return strided(parser.parse_integer(allow_boolean=False))
-    known = (SCALAR, VECTOR, SCATTERED, JOINED, SINGLE)
+    known = (SCALAR, VECTOR, SCATTERED, JOINED, TRANSPOSED, SINGLE)
     if kind not in known:
         parser.raise_error(f"lanes touch elements as one of {', '.join((*known, STRIDED))}, got {kind}")
     return kind

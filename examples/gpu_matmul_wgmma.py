@@ -62,7 +62,7 @@ def scheduled(size: int, dtype: str = "float16", target: str = "cuda model=h200"
     intrinsic = f"wgmma.m64n{tiles.columns}k{k}.{kind}"
     tile = sch.tensor_tile("T_matmul", intrinsic, tiles.groups, tiles.tiles, ROW_BYTES // STEP_BYTES, tiles.group)
     boxes(sch, tile.fill)
-    epilogue(sch, tile.lane)
+    epilogue(sch, tile.lane, dtype)
     if tiles.blocks_per_sm > 1:
         sch.pragma("T_matmul", tile.block, blocks_per_sm=tiles.blocks_per_sm)
     sch.software_pipeline("T_matmul", tile.fill, stages=tiles.stages, bulk=1)
@@ -76,13 +76,22 @@ def boxes(sch: lw.Schedule, fill: str) -> None:
         sch.swizzle(operand)
 
 
-def epilogue(sch: lw.Schedule, lane: LoopRef) -> None:
-    """Round the sums and store them from the registers that they are in, two neighbours at once."""
+def epilogue(sch: lw.Schedule, lane: LoopRef, dtype: str) -> None:
+    """Round the sums and store them from the registers that they are in.
+
+    A thread has two neighbours of every eight columns. Of four times two halves it makes eight neighbours, by exchange
+    with three other threads, and stores 16 bytes at once; sums of bytes are stored two by two.
+    """
     sch.reverse_compute_at("d", lane)
     loops = sch.get_loops("d")
-    for loop in loops[loops.index(lane) + 1 : -1]:
+    *tiles, columns, rows, pair = loops[loops.index(lane) + 1 :]
+    if dtype != "int8":
+        columns, four = sch.split("d", columns, (0, 4))
+        sch.reorder("d", *tiles, columns, rows, four, pair)
+        pair = sch.fuse("d", four, pair)
+    for loop in (*tiles, columns, rows):
         sch.unroll("d", loop)
-    sch.vectorize("d", loops[-1])
+    sch.vectorize("d", pair)
 
 
 def main() -> None:

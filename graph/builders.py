@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from ..dialects.errors import Error
@@ -40,7 +40,7 @@ class Job:
 def build_all(backend: str, jobs: Sequence[Job], processes: int | None = None) -> list[Built]:
     """Build the kernel of each job, by a backend's module path; BuildError names the one that does not compile.
 
-    `processes` is how many compile at once: one a core unless told otherwise, 1 compiles in this process.
+    `processes` is how many compile at once, this one and those that it starts: one a core unless told otherwise.
     """
     store = BinaryCache(cache_folder("kernels"))
     keys = [_key(backend, job) for job in jobs]
@@ -70,31 +70,43 @@ def _build_here(backend: str, job: Job) -> Built:
 
 
 def _in_processes(backend: str, jobs: dict[int, Job], count: int, found: dict[int, Built]) -> None:
-    """Compile jobs by number in `count` processes, each fed by a thread, the largest first."""
+    """Compile jobs by number, the largest first, here and in `count` - 1 processes, each fed by a thread."""
     waiting = sorted(jobs, key=lambda n: (len(jobs[n].workload), -n))
 
-    def feed(process: BuildProcess) -> None:
+    def feed(make: Callable[[Job], Built]) -> None:
         while True:
             try:
                 number = waiting.pop()
             except IndexError:
                 return
             try:
-                found[number] = process.build(jobs[number].workload, jobs[number].schedule)
-            except RuntimeError as error:
+                found[number] = make(jobs[number])
+            except BuildError:
                 waiting.clear()
-                raise BuildError(f"kernel {jobs[number].label} does not compile: {error}") from None
+                raise
 
     processes: list[BuildProcess] = []
     try:
-        for _ in range(count):
+        for _ in range(count - 1):
             processes.append(BuildProcess(backend))
-        with ThreadPoolExecutor(count) as threads:
-            for result in [threads.submit(feed, process) for process in processes]:
+        with ThreadPoolExecutor(count - 1) as threads:
+            results = [threads.submit(feed, partial(_build_there, process)) for process in processes]
+            try:
+                feed(partial(_build_here, backend))
+            finally:
+                waiting.clear()  # where this was interrupted, the threads would go on
+            for result in results:
                 result.result()
     finally:
         for process in processes:
             process.close()
+
+
+def _build_there(process: BuildProcess, job: Job) -> Built:
+    try:
+        return process.build(job.workload, job.schedule)
+    except RuntimeError as error:
+        raise BuildError(f"kernel {job.label} does not compile: {error}") from None
 
 
 def _key(backend: str, job: Job) -> tuple[str, ...]:

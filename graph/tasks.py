@@ -55,18 +55,21 @@ def grouping_for(target: Target) -> str:
     return f"{_INTEGERS.format(words_for(target))},{_groups(target)}"
 
 
+def attention_tile(target: Target) -> int:
+    """Return what divides the extents of attention of 16-bit floats that is one group on a target; 0 where none is."""
+    return _TILE if target.kind == "cuda" and target.compute_capability >= _UNITS_SINCE else 0
+
+
 def _groups(target: Target) -> str:
     if target.is_gpu:
         passes = f"{PREPARE},{_FOR_GPUS}"
         if target.kind == "cuda":
             passes += f",lw-graph-join-products{{cores={target.cores}}},{_FOR_CUDA}"
         found = GROUPED.replace(PREPARE, passes)
-        units = target.kind == "cuda" and target.compute_capability >= _UNITS_SINCE
-        return (
-            found.replace("lw-graph-fuse", f"{_FLAT.format(1)},lw-graph-fuse{{attention_tile={_TILE}}}")
-            if units
-            else found
-        )
+        tile = attention_tile(target)
+        if not tile:
+            return found
+        return found.replace("lw-graph-fuse", f"{_FLAT.format(1)},lw-graph-fuse{{attention_tile={tile}}}")
     lanes = target.vector_bytes // _LANE_BYTES
     if lanes < 2:
         return GROUPED

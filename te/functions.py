@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..dialects.intrinsics import TF32_HALF, TF32_MASK
+from ..dialects.intrinsics import TF32_BELOW_HALF, TF32_BITS, TF32_MASK
 from ..dialects.numpy_types import FLOATS, INTEGERS, UNSIGNED
 from .errors import ExpressionError
 from .expr import (
@@ -222,7 +222,7 @@ def bitcast(value: Operand, dtype: str) -> Expr:
 
 
 def round_to(value: Operand, kind: str = "tf32") -> Expr:
-    """The nearest number of 10 mantissa bits, ties away from zero: what `cvt.rna.tf32.f32` gives (PTX ISA).
+    """The nearest number of 10 mantissa bits, ties to even: what `cvt.rn.tf32.f32` gives (PTX ISA).
 
     Products of numbers that are rounded so are exact in float32, and tensor cores compute them.
     """
@@ -231,7 +231,9 @@ def round_to(value: Operand, kind: str = "tf32") -> Expr:
         raise ExpressionError(f"numbers are rounded to 'tf32', got {kind!r:.40}")
     if operand.dtype != "float32":
         raise ExpressionError(f"tf32 has the range of float32, got {operand.dtype}: cast first")
-    rounded = bitwise_and(bitcast(operand, "int32") + TF32_HALF, TF32_MASK)
+    bits = bitcast(operand, "int32")
+    last = bitwise_and(_bitwise("shr", bits, TF32_BITS), 1)
+    rounded = bitwise_and(bits + (last + TF32_BELOW_HALF), TF32_MASK)
     return select(operand == operand, bitcast(rounded, "float32"), operand)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeGuard, cast
+from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects import arith, math, vector
-from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, IntegerType, f32
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, f32
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation
 
@@ -14,6 +14,17 @@ from ...dialects import kernel
 from ...dialects.kernel import FLOAT_PREDICATES, INTEGER_PREDICATES
 from ..unsupported import UnsupportedError
 from . import index_arithmetic as index
+from .arithmetic import (
+    arithmetic,
+    as_unsigned,
+    exclusive_or,
+    lanewise,
+    logical,
+    unsigned,
+    unsigned_type,
+    wrapped,
+    wrapping,
+)
 from .expression import (
     ADD,
     AND,
@@ -25,7 +36,6 @@ from .expression import (
     RELATION,
     SHIFT,
     UNARY,
-    XOR,
     Expr,
     call,
     cast_to,
@@ -35,111 +45,7 @@ from .expression import (
 )
 from .printer import Handler, KernelPrinter
 from .types import NARROW_FLOATS, is_float, kind_of
-
-Template = Callable[[KernelPrinter, str, Sequence[Expr]], Expr]
-"""From a printer, the kind of the first operand and one lane of each operand to one lane of the result."""
-
-
-def lanewise(template: Template, repeats: bool = False) -> Handler:
-    """Handle an operation lane by lane; `repeats` says that the template writes an operand more than once."""
-
-    def handle(p: KernelPrinter, op: Operation) -> None:
-        kind = kind_of(op.operands[0].type)
-        operands = [p.atoms(operand) if repeats else p.lanes(operand) for operand in op.operands]
-        p.define(op.results[0], [template(p, kind, lanes) for lanes in zip(*operands, strict=True)])
-
-    return handle
-
-
-def arithmetic(operator: str, precedence: int, fold: Callable[[int, int], int] | None = None) -> Handler:
-    """Handle `a operator b`; results of narrow integers wrap, integer literals fold."""
-
-    def template(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
-        a, b = lanes
-        if fold is not None and a.number is not None and b.number is not None and kind != "i1":
-            return p.literal(fold(a.number, b.number), kind)
-        joined = infix(operator, precedence, a, b)
-        return cut(p, kind, joined)
-
-    return lanewise(template)
-
-
-def wrapping(operator: str, precedence: int, fold: Callable[[int, int], int] | None = None) -> Handler:
-    """Handle an integer `a operator b` whose result may be beyond its type, and then is its low bits."""
-
-    def template(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
-        a, b = lanes
-        if kind == "index" and operator in _ON_INDICES:
-            return _ON_INDICES[operator](a, b)
-        if fold is not None and a.number is not None and b.number is not None and kind != "i1":
-            return p.literal(fold(a.number, b.number), kind)
-        return wrapped(p, operator, precedence, kind, a, b)
-
-    return lanewise(template)
-
-
-def wrapped(p: KernelPrinter, operator: str, precedence: int, kind: str, a: Expr, b: Expr) -> Expr:
-    """Return `a operator b`, of unsigned numbers where C leaves open what follows when a signed one overflows.
-
-    Compilers build on that: of `x * x` they take it that it is not negative, of `x * 2 >> 7` that it is `x >> 6`.
-    Arithmetic of narrower integers is done in int, which holds all results.
-    """
-    if operator == "+" and b.number is not None and b.number < 0:
-        return wrapped(p, "-", precedence, kind, a, p.literal(-b.number, kind))
-    if kind not in ("i32", "i64") or operator in "&|^":
-        joined = infix(operator, precedence, a, b, associative=operator == "+" and kind[0] == "i")
-        return cut(p, kind, joined)
-    numbers = as_unsigned(p, kind, a), as_unsigned(p, kind, b)
-    result = infix(operator, precedence, *numbers, associative=operator == "+")
-    return cast_to(p.type_of(kind), result)._replace(unsigned=result)
-
-
-def cut(p: KernelPrinter, kind: str, value: Expr) -> Expr:
-    """Return the low bits of a result of narrow integers, which C computes in int."""
-    return cast_to(p.type_of(kind), value) if kind in ("i8", "i16") else value
-
-
-_ON_INDICES: dict[str, Callable[[Expr, Expr], Expr]] = {"+": index.add, "-": index.subtract, "*": index.multiply}
-
-
-def unsigned(operator: str, precedence: int) -> Handler:
-    """Handle `a operator b` on the operands' bits taken as unsigned numbers."""
-
-    def template(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
-        if kind == "index" and operator in "/%" and _is_power_of_two(lanes[1].number):
-            return _by_bits(operator, lanes[0], lanes[1].number)
-        a, b = (as_unsigned(p, kind, lane) for lane in lanes)
-        result = infix(operator, precedence, a, b)
-        return cast_to(p.type_of(kind), result)._replace(
-            unsigned=result if kind not in ("i8", "i16") else None, natural=kind == "index"
-        )
-
-    return lanewise(template)
-
-
-def _is_power_of_two(number: int | None) -> TypeGuard[int]:
-    return number is not None and number > 0 and number & (number - 1) == 0
-
-
-def _by_bits(operator: str, a: Expr, b: int) -> Expr:
-    """Return the quotient or remainder of an index, which is not negative, by a power of two."""
-    sign, precedence, bits = (">>", SHIFT, b.bit_length() - 1) if operator == "/" else ("&", AND, b - 1)
-    return Expr(f"{a.at_least(UNARY)} {sign} {bits}", precedence, a.reads, natural=True)
-
-
-def as_unsigned(p: KernelPrinter, kind: str, value: Expr) -> Expr:
-    """Return a value's bits as an unsigned number."""
-    if value.unsigned is not None:
-        return value.unsigned
-    if value.number is not None and value.number >= 0 and p.type_of(kind) == "int":
-        return Expr(f"{value.number}u", number=value.number)
-    return cast_to(unsigned_type(p, kind), value)
-
-
-def unsigned_type(p: KernelPrinter, kind: str) -> str:
-    """Return the unsigned integer type of a kind's width."""
-    name = p.type_of(kind)
-    return "unsigned" if name == "int" else f"unsigned {name.removeprefix('signed ')}"
+from .vector_operations import broadcast, extract, insert, lane_numbers, mask, reduction, shuffle_lanes
 
 
 def function(name: str) -> Handler:
@@ -341,95 +247,6 @@ def negate(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
     return Expr(f"-{a.at_least(UNARY + 1)}", UNARY, a.reads)
 
 
-def exclusive_or(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
-    """Return `a ^ b`; of a truth value and true `!a`."""
-    a, b = lanes
-    if kind != "i1":
-        joined = infix("^", XOR, a, b)
-        return cut(p, kind, joined)
-    return negated(a) if b.text == "true" else infix("!=", EQUALITY, a, b)
-
-
-def logical(operator: str, precedence: int, on_truth: int) -> Handler:
-    """Handle and, or: of truth values the short-circuit forms."""
-
-    def template(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
-        a, b = lanes
-        if kind == "i1":
-            return infix(operator * 2, on_truth, a, b, associative=True)
-        joined = infix(operator, precedence, a, b, associative=True)
-        return cut(p, kind, joined)
-
-    return lanewise(template)
-
-
-def broadcast(p: KernelPrinter, op: Operation) -> None:
-    """Handle a scalar in every lane."""
-    lanes = p.atoms(op.operands[0])
-    p.define(op.results[0], lanes * (kernel.lanes_of(op.results[0].type) // len(lanes)))
-
-
-_JOINS: dict[str, type[Operation]] = {
-    "maximumf": arith.MaximumfOp,
-    "minimumf": arith.MinimumfOp,
-    "maxnumf": arith.MaxnumfOp,
-    "minnumf": arith.MinnumfOp,
-}
-_JOIN_SIGNS = {"add": ("+", ADD), "mul": ("*", MULTIPLY), "and": ("&", AND), "or": ("|", OR), "xor": ("^", XOR)}
-
-
-def reduction(p: KernelPrinter, op: Operation) -> None:
-    """Handle a vector's lanes joined into one, pairwise."""
-    source, *accumulators = op.operands
-    name = str(cast(vector.CombiningKindAttr, op.properties["kind"]).data)
-    lanes = [*p.lanes(source), *(lane for a in accumulators for lane in p.lanes(a))]
-    kind = kind_of(source.type)
-    while len(lanes) > 1:
-        pairs = [_join(p, name, kind, lanes[i], lanes[i + 1]) for i in range(0, len(lanes) - 1, 2)]
-        lanes = pairs + lanes[len(lanes) & ~1 :]
-    p.define(op.results[0], lanes)
-
-
-def _join(p: KernelPrinter, name: str, kind: str, a: Expr, b: Expr) -> Expr:
-    if name in _JOIN_SIGNS:
-        sign, precedence = _JOIN_SIGNS[name]
-        return wrapped(p, sign, precedence, kind, a, b)
-    if name in _JOINS:
-        return p.language.extremum(p.helpers, name, kind, a, b)
-    if name in ("maxsi", "minsi", "maxui", "minui"):
-        a, b = (x if x.text.isidentifier() else p.variable(kind, "v", x) for x in (a, b))
-        compared = (a, b) if name.endswith("si") else (as_unsigned(p, kind, a), as_unsigned(p, kind, b))
-        return ternary(infix(">" if name.startswith("max") else "<", RELATION, *compared), a, b)
-    raise UnsupportedError(f"GPU backends reduce no vector by {name}")
-
-
-def extract(p: KernelPrinter, op: Operation) -> None:
-    """Handle one lane of a vector, known when compiling."""
-    if len(op.operands) > 1:
-        raise UnsupportedError("GPU backends take out lanes at known places only")
-    p.define(op.results[0], [p.lanes(op.operands[0])[integers(op, "static_position")[0]]])
-
-
-def insert(p: KernelPrinter, op: Operation) -> None:
-    """Handle a vector with one lane replaced, known when compiling."""
-    if len(op.operands) > 2:
-        raise UnsupportedError("GPU backends replace lanes at known places only")
-    lanes = list(p.lanes(op.operands[1]))
-    lanes[integers(op, "static_position")[0]] = p.scalar(op.operands[0])
-    p.define(op.results[0], lanes)
-
-
-def shuffle_lanes(p: KernelPrinter, op: Operation) -> None:
-    """Handle a choice of lanes of two vectors."""
-    both = (*p.atoms(op.operands[0]), *p.atoms(op.operands[1]))
-    p.define(op.results[0], [both[max(pick, 0)] for pick in integers(op, "mask")])
-
-
-def integers(op: Operation, name: str) -> tuple[int, ...]:
-    """Return the numbers of an array property."""
-    return cast("DenseArrayBase[IntegerType]", op.properties[name]).get_values()
-
-
 def fused(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
     """Return `a * b + c`, rounded once."""
     return p.language.fma(p.helpers, kind, lanes)
@@ -443,19 +260,6 @@ def extremum(name: str) -> Handler:
 def _absolute_integer(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:
     (a,) = lanes
     return ternary(infix("<", RELATION, a, Expr("0")), wrapped(p, "-", ADD, kind, p.literal(0, kind), a), a)
-
-
-def _lane_numbers(p: KernelPrinter, op: Operation) -> None:
-    p.define_literal(op.results[0], [p.literal(n, "index") for n in range(kernel.lanes_of(op.results[0].type))])
-
-
-def _mask(p: KernelPrinter, op: Operation) -> None:
-    assert isinstance(op, kernel.MaskOp)
-    (start,) = p.atoms(op.start)
-    lanes = []
-    for lane in range(kernel.lanes_of(op.result.type)):
-        lanes.append(index.compare(">=", RELATION, start, index.literal(-lane * op.step.data)))
-    p.define(op.result, lanes)
 
 
 def _bitcast(p: KernelPrinter, op: Operation) -> None:
@@ -531,8 +335,8 @@ OPERATIONS: dict[type[Operation], Handler] = {
     vector.InsertOp: insert,
     vector.ShuffleOp: shuffle_lanes,
     vector.BitcastOp: _bitcast,
-    kernel.LanesOp: _lane_numbers,
-    kernel.MaskOp: _mask,
+    kernel.LanesOp: lane_numbers,
+    kernel.MaskOp: mask,
     **{
         operation: function(name)
         for operation, name in (

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from xdsl.dialects import func
+from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import Pure
@@ -25,6 +25,8 @@ from .types import bytes_of, kind_of
 
 BUFFER_ALIGNMENT = 256
 """Buffers of a workspace start on a multiple of so many bytes, as device allocations do."""
+_DIVISIONS = (arith.DivUIOp, arith.RemUIOp)
+"""Operations that may stand ahead of launches though they are not pure: numbers of lanes by constants."""
 _INT_ELEMENTS = 1 << 31
 
 
@@ -78,7 +80,7 @@ class _Function:
                 kinds |= printer.kinds
                 vectors |= printer.vectors
                 helpers |= printer.helpers
-            elif op.has_trait(Pure):
+            elif op.has_trait(Pure) or isinstance(op, _DIVISIONS):
                 self.outside.append(op)
             elif not isinstance(op, func.ReturnOp):
                 raise UnsupportedError(f"a kernel for {self.language.title} is launches only, got {op.name}")
@@ -138,9 +140,10 @@ class _Function:
         keys = dict.fromkeys(inner.map_key for inner in inside if isinstance(inner, kernel.BulkCopyOp))
         found = []
         for key in keys:
-            buffer, shape, box, swizzle = key
+            buffer, shape, box, swizzle, rounds = key
             p.maps[key] = p.names.fresh(f"{p.buffers[buffer].name}_boxes")
-            found.append(TensorMap(self.numbers[buffer], p.buffers[buffer].kind, shape, box, swizzle))
+            element = "tf32" if rounds else p.buffers[buffer].kind
+            found.append(TensorMap(self.numbers[buffer], element, shape, box, swizzle))
         if found:
             p.helpers.add("tensor_map -")
         return tuple(found)

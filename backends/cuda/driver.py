@@ -38,6 +38,15 @@ class MissingCuda(MissingRequirement):
 
 
 @cache
+def library() -> Any:
+    """Return the driver's library; raises MissingCuda where there is none."""
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        raise MissingCuda(f"CUDA's driver does not load ({error}): install NVIDIA's driver") from error
+
+
+@cache
 def pycuda_driver() -> Any:
     """Return pycuda's driver module, initialized; raises MissingCuda saying what is missing."""
     if importlib.util.find_spec("pycuda") is None:

@@ -14,6 +14,7 @@ from .async_copy import helper as async_copy_helper
 from .bulk_copy import helper as bulk_copy_helper
 from .matrix import helper as matrix_helper
 from .narrow import NARROW
+from .transpose import HELPER as TRANSPOSE_HELPER
 from .warp_group import helper as warp_group_helper
 
 STATIC_SHARED_BYTES = 48 << 10
@@ -173,6 +174,8 @@ class Cuda(Language):
             return bulk_copy_helper(name, kind)
         if name in ("shared_matrix", "hold", "group_product"):
             return warp_group_helper(name, kind)
+        if name == "transpose_quad":
+            return TRANSPOSE_HELPER
         if name == "fma":
             return _FMA_BF16
         if name == "exp_near":

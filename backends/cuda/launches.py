@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 from ..c_family.artifact import Artifact
 from ..device_lost import DeviceLost
 from .device_checks import check_device
-from .driver import MissingCuda, context_handle, current, is_fatal
+from .driver import context_handle, current, is_fatal, library
 from .language import STATIC_SHARED_BYTES
 from .launcher import DRIVER_CALLS, Copied, Launch, Parameter, Program, starter
 from .tensor_maps import HostMap
@@ -37,15 +36,6 @@ class DeviceCopy(NamedTuple):
     target: Address
     source: Address
     nbytes: int
-
-
-@cache
-def library() -> Any:
-    """Return the driver's library; raises MissingCuda where there is none."""
-    try:
-        return ctypes.CDLL("libcuda.so.1")
-    except OSError as error:
-        raise MissingCuda(f"CUDA's driver does not load ({error}): install NVIDIA's driver") from error
 
 
 def checked(status: int) -> None:

@@ -1,4 +1,4 @@
-"""Operations that CUDA has its own forms for: warp shuffles, asynchronous copies, dot products of bytes, matrices."""
+"""Operations that CUDA has its own forms for: exchanges in a warp, asynchronous copies, dot products, matrices."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from . import dot
 from .async_copy import ASYNC_COPIES
 from .bulk_copy import BULK_COPIES
 from .matrix import MATRICES
+from .transpose import transpose_quad
 from .warp_group import WARP_GROUPS
 
 
 def own_operations(compute_capability: int) -> Mapping[type[Operation], Handler]:
     """Return what prints them for a compute capability, such as 90 for sm_90."""
     dots = dot.DOT_PRODUCTS if compute_capability >= dot.OLDEST else {}
-    return {kernel.ShuffleOp: shuffle, **ASYNC_COPIES, **MATRICES, **WARP_GROUPS, **BULK_COPIES, **dots}
+    own: dict[type[Operation], Handler] = {kernel.ShuffleOp: shuffle, kernel.TransposeQuadOp: transpose_quad}
+    return {**own, **ASYNC_COPIES, **MATRICES, **WARP_GROUPS, **BULK_COPIES, **dots}
 
 
 def shuffle(p: KernelPrinter, op: Operation) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 from ..c_family.artifact import Artifact
 from .arrays import CudaDevice
 from .device_checks import check_device
-from .driver import current
+from .driver import current, library
 from .graph import Graph, can_replay
 from .language import STATIC_SHARED_BYTES
-from .launches import LoadedFunction, checked, library
+from .launches import LoadedFunction, checked
 from .tensor_maps import HostMap
 
 _RUNS_A_GRAPH = 50

@@ -9,14 +9,15 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ..c_family.kernel_source import TensorMap
-from .driver import MissingCuda
+from .driver import MissingCuda, library
 
 MAP_BYTES = 128
 """Bytes of a CUtensorMap, which starts at a multiple of 64 (CUDA driver API)."""
 _ALIGNMENT = 64
-_TYPES = {"i8": 0, "i16": 1, "i32": 3, "i64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9}
-"""CUtensorMapDataType of cuda.h; for bits that are copied the sign is no matter."""
-_BYTES = {"i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
+_TYPES = {"i8": 0, "i16": 1, "i32": 3, "i64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9, "tf32": 11}
+"""CUtensorMapDataType of cuda.h; for bits that are copied the sign is no matter. TF32 is what float32 is rounded to,
+ties to even, on the way."""
+_BYTES = {"i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "tf32": 4, "i64": 8, "f64": 8}
 _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 """CUtensorMapSwizzle of cuda.h."""
 PROMOTION = 2
@@ -28,8 +29,8 @@ ADDRESS_ALIGNMENT = 16
 @cache
 def _encoder() -> Any:
     try:
-        return ctypes.CDLL("libcuda.so.1").cuTensorMapEncodeTiled
-    except (OSError, AttributeError) as error:
+        return library().cuTensorMapEncodeTiled
+    except AttributeError as error:
         raise MissingCuda(f"bulk copies need the driver of CUDA 12 or later ({error}): install it") from error
 
 

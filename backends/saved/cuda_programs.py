@@ -6,7 +6,7 @@ from string import Template
 
 from ..cuda.language import STATIC_SHARED_BYTES
 from ..cuda.tensor_maps import MAP_BYTES, PROMOTION, Encoding, encoding
-from .device_program import C_CONSTANTS, DeviceProgram, braces
+from .device_program import DeviceProgram, braces
 from .files import MADE_BY, beside
 from .python_program import python_program
 
@@ -109,8 +109,6 @@ $compile
 #include <stdlib.h>
 
 $tables
-struct place { int buffer, is_output; };
-
 static CUcontext context;
 static CUmodule module;
 static CUfunction functions[LAUNCHES];
@@ -125,7 +123,7 @@ static int failed(const char *call, CUresult status) {
   fprintf(stderr, "%s: %s\\n", call, text ? text : "failed");
   return 1;
 }
-$read
+
 static int load(void) {
   CUdevice device;
   CHECK(cuInit(0));
@@ -140,13 +138,6 @@ static int load(void) {
                                (int)LAUNCH[n].shared_bytes));
   }
   for (int n = 0; n < BUFFERS; n++) CHECK(cuMemAlloc(&buffers[n], SIZES[n]));
-  for (int n = 0; n < CONSTANTS; n++) {
-    size_t bytes = SIZES[CONSTANT[n].buffer];
-    void *data = malloc(bytes);
-    if (!data || read_at(LW_FOLDER "/$data", CONSTANT[n].start, data, bytes)) return 1;
-    CHECK(cuMemcpyHtoD(buffers[CONSTANT[n].buffer], data, bytes));
-    free(data);
-  }
   for (int n = 0; n < MAPS; n++) {
     const cuuint32_t steps[] = {1, 1, 1, 1, 1};
     CHECK(cuTensorMapEncodeTiled(&maps[n], (CUtensorMapDataType)MAP[n].element, MAP[n].rank,
@@ -157,13 +148,22 @@ static int load(void) {
   return 0;
 }
 
-static int lw_run_kernels(void **arrays, const struct place *places, int count) {
-  static int loaded;
-  if (!loaded && load()) return 1;
-  loaded = 1;
+static int attach(void) {
   CHECK(cuCtxSetCurrent(context));
-  for (int n = 0; n < count; n++)
-    if (!places[n].is_output) CHECK(cuMemcpyHtoD(buffers[places[n].buffer], arrays[n], SIZES[places[n].buffer]));
+  return 0;
+}
+
+static int upload(int buffer, const void *array) {
+  CHECK(cuMemcpyHtoD(buffers[buffer], array, SIZES[buffer]));
+  return 0;
+}
+
+static int download(void *array, int buffer) {
+  CHECK(cuMemcpyDtoH(array, buffers[buffer], SIZES[buffer]));
+  return 0;
+}
+
+static int launch(void) {
   for (int n = 0, map = 0; n < LAUNCHES; n++) {
     const size_t *grid = LAUNCH[n].grid, *block = LAUNCH[n].block;
     void *given[MAPS + sizeof LAUNCH[n].buffers / sizeof(int)];
@@ -173,8 +173,6 @@ static int lw_run_kernels(void **arrays, const struct place *places, int count) 
     CHECK(cuLaunchKernel(functions[n], (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2], (unsigned)block[0],
                          (unsigned)block[1], (unsigned)block[2], (unsigned)LAUNCH[n].shared_bytes, 0, given, 0));
   }
-  for (int n = 0; n < count; n++)
-    if (places[n].is_output) CHECK(cuMemcpyDtoH(arrays[n], buffers[places[n].buffer], SIZES[places[n].buffer]));
   return 0;
 }
 """)
@@ -208,9 +206,7 @@ def run_from_c(program: DeviceProgram, architecture: str) -> str:
         static=STATIC_SHARED_BYTES,
         promotion=PROMOTION,
         tables=f"{program.c_tables()}\n{_c_maps(program)}",
-        read=C_CONSTANTS,
         image=image.name,
-        data=program.data_path.name,
     )
     return head + program.c_function()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from ..c_family.kernel_source import KernelSource
@@ -14,6 +15,43 @@ from ..constants import Constants
 from ..signature import Argument
 from .c_program import array_bytes, c_main
 from .files import MADE_BY, beside
+
+_RUN = Template("""
+static int read_at(const char *file, long start, void *data, size_t bytes) {
+  FILE *stream = fopen(file, "rb");
+  int failed = !stream || fseek(stream, start, SEEK_SET) || fread(data, 1, bytes, stream) != bytes;
+  if (stream) fclose(stream);
+  if (failed) fprintf(stderr, "%s: no file of %zu bytes from %ld on\\n", file, bytes, start);
+  return failed;
+}
+
+static int load_constants(void) {
+  for (int n = 0; n < CONSTANTS; n++) {
+    size_t bytes = SIZES[CONSTANT[n].buffer];
+    void *data = malloc(bytes);
+    if (!data || read_at(LW_FOLDER "/$data", CONSTANT[n].start, data, bytes)) return 1;
+    if (upload(CONSTANT[n].buffer, data)) return 1;
+    free(data);
+  }
+  return 0;
+}
+
+struct place { int buffer, is_output; };
+
+static int lw_run_kernels(void **arrays, const struct place *places, int count) {
+  static int loaded;
+  if (!loaded && (load() || load_constants())) return 1;
+  loaded = 1;
+  if (attach()) return 1;
+  for (int n = 0; n < count; n++)
+    if (!places[n].is_output && upload(places[n].buffer, arrays[n])) return 1;
+  if (launch()) return 1;
+  for (int n = 0; n < count; n++)
+    if (places[n].is_output && download(arrays[n], places[n].buffer)) return 1;
+  return 0;
+}
+""")
+"""Runs the kernels by what each kind of device defines before it: load, attach, upload, download and launch."""
 
 _HEAD = f"Constants of a kernel {MADE_BY}.\n".encode().ljust(64)
 """The first bytes of a file of constants."""
@@ -120,7 +158,7 @@ class DeviceProgram:
         rows = [f"  {{{number}, {int(a.is_output)}}}," for number, a in zip(self.places, self.arguments, strict=True)]
         return "\n".join(
             [
-                "",
+                _RUN.substitute(data=self.data_path.name),
                 f"/* {self.symbol} returns 0, or another number where it fails, which it says on stderr. Arrays are on",
                 " * the host, contiguous, in C's order. One thread calls it at a time. */",
                 "static const struct place LW_PLACES[] = {",
@@ -140,15 +178,3 @@ class DeviceProgram:
 def braces(numbers: tuple[int, ...]) -> str:
     """Return the numbers of an array as C initialises it."""
     return f"{{{', '.join(map(str, numbers))}}}"
-
-
-C_CONSTANTS = """
-static int read_at(const char *file, long start, void *data, size_t bytes) {
-  FILE *stream = fopen(file, "rb");
-  int failed = !stream || fseek(stream, start, SEEK_SET) || fread(data, 1, bytes, stream) != bytes;
-  if (stream) fclose(stream);
-  if (failed) fprintf(stderr, "%s: no file of %zu bytes from %ld on\\n", file, bytes, start);
-  return failed;
-}
-"""
-"""Reads bytes of a file."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from string import Template
 
-from .device_program import C_CONSTANTS, DeviceProgram
+from .device_program import DeviceProgram
 from .files import MADE_BY, beside
 from .python_program import python_program
 
@@ -47,8 +47,6 @@ _C = Template("""\
 #include <stdlib.h>
 
 $tables
-struct place { int buffer, is_output; };
-
 static cl_context context;
 static cl_command_queue queue;
 static cl_kernel kernels[LAUNCHES];
@@ -60,7 +58,7 @@ static int failed(const char *call, cl_int status) {
   fprintf(stderr, "%s: error %d of OpenCL\\n", call, (int)status);
   return 1;
 }
-$read
+
 /* The first GPU, or else the first device of any kind. */
 static cl_device_id device(void) {
   cl_platform_id platforms[16];
@@ -116,24 +114,22 @@ static int load(void) {
     buffers[n] = clCreateBuffer(context, CL_MEM_READ_WRITE, SIZES[n], 0, &status);
     CHECK(status);
   }
-  for (int n = 0; n < CONSTANTS; n++) {
-    size_t bytes = SIZES[CONSTANT[n].buffer];
-    void *data = malloc(bytes);
-    if (!data || read_at(LW_FOLDER "/$data", CONSTANT[n].start, data, bytes)) return 1;
-    CHECK(clEnqueueWriteBuffer(queue, buffers[CONSTANT[n].buffer], CL_TRUE, 0, bytes, data, 0, 0, 0));
-    free(data);
-  }
   return 0;
 }
 
-static int lw_run_kernels(void **arrays, const struct place *places, int count) {
-  static int loaded;
-  if (!loaded && load()) return 1;
-  loaded = 1;
-  for (int n = 0; n < count; n++)
-    if (!places[n].is_output)
-      CHECK(clEnqueueWriteBuffer(queue, buffers[places[n].buffer], CL_TRUE, 0, SIZES[places[n].buffer], arrays[n], 0, 0,
-                                 0));
+static int attach(void) { return 0; }
+
+static int upload(int buffer, const void *array) {
+  CHECK(clEnqueueWriteBuffer(queue, buffers[buffer], CL_TRUE, 0, SIZES[buffer], array, 0, 0, 0));
+  return 0;
+}
+
+static int download(void *array, int buffer) {
+  CHECK(clEnqueueReadBuffer(queue, buffers[buffer], CL_TRUE, 0, SIZES[buffer], array, 0, 0, 0));
+  return 0;
+}
+
+static int launch(void) {
   for (int n = 0; n < LAUNCHES; n++) {
     size_t sizes[3];
     for (int i = 0; i < 3; i++) sizes[i] = LAUNCH[n].grid[i] * LAUNCH[n].block[i];
@@ -141,10 +137,6 @@ static int lw_run_kernels(void **arrays, const struct place *places, int count) 
       CHECK(clSetKernelArg(kernels[n], (cl_uint)i, sizeof(cl_mem), &buffers[LAUNCH[n].buffers[i]]));
     CHECK(clEnqueueNDRangeKernel(queue, kernels[n], 3, 0, sizes, LAUNCH[n].block, 0, 0, 0));
   }
-  for (int n = 0; n < count; n++)
-    if (places[n].is_output)
-      CHECK(clEnqueueReadBuffer(queue, buffers[places[n].buffer], CL_TRUE, 0, SIZES[places[n].buffer], arrays[n], 0, 0,
-                                0));
   return 0;
 }
 """)
@@ -165,7 +157,5 @@ def run_from_c(program: DeviceProgram) -> str:
         host=beside(program.path, "_host").name,
         made_by=MADE_BY,
         tables=program.c_tables(),
-        read=C_CONSTANTS,
-        data=program.data_path.name,
     )
     return head + program.c_function()

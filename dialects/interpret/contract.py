@@ -19,14 +19,14 @@ MATRIX_ELEMENTS = 1 << 24
 
 
 @dataclass(frozen=True)
-class Product:
+class MultipliedReads:
     """The two reads that a sum of products multiplies."""
 
     left: ReadOp
     right: ReadOp
 
 
-def product_of(op: ComputeOp) -> Product | None:
+def product_of(op: ComputeOp) -> MultipliedReads | None:
     """The two unguarded reads at affine indices whose product `op` sums, or None where its body is something else."""
     if op.combiner.data != "add" or len(op.outputs) != 1:
         return None
@@ -38,7 +38,7 @@ def product_of(op: ComputeOp) -> Product | None:
     left, right = (_read_below(v) for v in multiplied.operands)
     if left is None or right is None:
         return None
-    return Product(left, right)
+    return MultipliedReads(left, right)
 
 
 def _read_below(value: SSAValue) -> ReadOp | None:
@@ -50,7 +50,7 @@ def _read_below(value: SSAValue) -> ReadOp | None:
     return None
 
 
-def contract(op: ComputeOp, product: Product, tensors: Values) -> Array:
+def contract(op: ComputeOp, product: MultipliedReads, tensors: Values) -> Array:
     """Compute the sums over `op`'s domain: in double precision for floats and for int8, else in 64-bit integers."""
     spatial = [a.name for a in op.spatial_axes]
     reduced = [a.name for a in op.reduce_axes]

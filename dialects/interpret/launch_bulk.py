@@ -44,6 +44,8 @@ def _bulk_copy(program: ThreadProgram, op: kernel.BulkCopyOp) -> Step:
         read = np.repeat(by, box.shape[1]).reshape(flat.shape)
         copied = np.zeros(flat.shape, values[source].array.dtype)
         copied[inside] = values[source].read_in_bulk(number, flat[inside], read[inside])
+        if op.rounds is not None:
+            copied = matrices.rounded(copied)
         first = np.broadcast_to(values[at], threads.n)[by] + op.target_offset.data
         elements = matrices.swizzled(first[:, None] + np.arange(box.shape[1]), op.swizzle.data, size)
         index = np.broadcast_to(values[which], threads.n)[by]

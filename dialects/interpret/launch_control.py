@@ -41,6 +41,17 @@ def _shuffle(program: ThreadProgram, op: kernel.ShuffleOp) -> Step:
     return step
 
 
+def _transpose_quad(program: ThreadProgram, op: kernel.TransposeQuadOp) -> Step:
+    source, into, threads = program.slot(op.value), program.slot(op.result), program.threads
+
+    def step(values: list[Any]) -> None:
+        values[into] = threads.transposed(op, values[source])
+        if threads.unknown:
+            pass_on(threads, (source,), into, lambda lanes: threads.transposed(op, lanes))
+
+    return step
+
+
 def _for(program: ThreadProgram, op: scf.ForOp) -> Step:
     low, high, stride = program.slots(op.operands)
     body, threads = op.body.block, program.threads
@@ -111,6 +122,7 @@ HANDLERS: Mapping[type[Operation], Handler] = {
     kernel.BarrierOp: _barrier,
     kernel.ShuffleOp: _shuffle,
     kernel.ThreadOp: _thread,
+    kernel.TransposeQuadOp: _transpose_quad,
     scf.ForOp: _for,
     scf.IfOp: _if,
     scf.YieldOp: nothing,

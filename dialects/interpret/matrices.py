@@ -6,7 +6,7 @@ import numpy as np
 
 from ..buffers import CHUNK_BYTES
 from ..element import dtype_name
-from ..intrinsics import MATRIX_ROWS, REGISTER_BYTES, TF32_HALF, TF32_MASK, Intrinsic
+from ..intrinsics import MATRIX_ROWS, REGISTER_BYTES, TF32_BELOW_HALF, TF32_BITS, TF32_MASK, Intrinsic
 from .kernel_functions import Array
 from .tiles import element_places
 
@@ -51,14 +51,20 @@ def _elements(intrinsic: Intrinsic, operand: str, held: Array) -> Array:
     dtype = np.dtype(dtype_name(intrinsic.fragment(operand).type))
     assert held.dtype.itemsize == REGISTER_BYTES
     found: Array = np.ascontiguousarray(held.T).view(dtype)
-    return _rounded(found) if intrinsic.rounds else found
+    return rounded(found) if intrinsic.rounds else found
 
 
-def _rounded(values: Array) -> Array:
-    """Values to the nearest of TF32, ties away from zero."""
+def rounded(values: Array) -> Array:
+    """Values to the nearest of TF32, ties to even."""
+    bits = np.ascontiguousarray(values).view(np.int32)
     with np.errstate(over="ignore"):
-        bits = (values.view(np.int32) + np.int32(TF32_HALF)) & np.int32(TF32_MASK)
-    return np.where(np.isnan(values), values, bits.view(np.float32))
+        near = bits + (bits >> TF32_BITS & 1) + np.int32(TF32_BELOW_HALF) & np.int32(TF32_MASK)
+    return np.where(np.isnan(values), values, near.view(np.float32))
+
+
+def _cut_off(values: Array) -> Array:
+    """Values without the bits that TF32 does not keep."""
+    return (np.ascontiguousarray(values).view(np.int32) & np.int32(TF32_MASK)).view(np.float32)
 
 
 def _gathered(intrinsic: Intrinsic, operand: str, held: Array) -> Array:
@@ -92,6 +98,8 @@ def swizzled(elements: Array, span: int, size: int) -> Array:
 def group_product(intrinsic: Intrinsic, a: Array, b: Array, sums: Array) -> Array:
     """Add products of matrices `(groups, rows, k)`, both row by row, to sums `(elements, threads)`: the new ones."""
     exact = np.int64 if sums.dtype.kind == "i" else np.float64
+    if intrinsic.rounds:
+        a, b = _cut_off(a), _cut_off(b)
     added = a.astype(exact) @ b.astype(exact).swapaxes(1, 2)
     lanes, places, rows, columns = element_places(intrinsic, "c")
     found = np.array(sums)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from xdsl.ir import Operation
 
+from ..kernel import QUAD, lanes_of
 from ..target import WARP
 from .kernel_functions import Array
 from .located import located
@@ -177,6 +178,18 @@ class Threads:
                 f"a shuffle takes the value of a thread that is not there\n  {self._by(op, thread)}"
             )
         return value[..., np.where(other < self.per_block, self.numbers - self.in_block + other, 0)]
+
+    def transposed(self, op: Operation, value: Any) -> Any:
+        """Part t of the vectors of four neighbouring threads, for the thread t of them."""
+        if self.per_block % QUAD:
+            raise InterpretationError(f"a block of {self.per_block} threads is not made of fours\n  {located(op)}")
+        if self.on is not None:
+            self.require_together(op, self.numbers // QUAD, self.n // QUAD, "four neighbours")
+        lanes = lanes_of(op.results[0].type)
+        parts = np.broadcast_to(value, (lanes, self.n)).reshape(QUAD, lanes // QUAD, self.n)
+        own = self.in_block % QUAD
+        found = [parts[own, :, self.numbers - own + other].T for other in range(QUAD)]
+        return np.concatenate(found)
 
     def require_together(self, op: Operation, groups: Array, count: int, what: str) -> None:
         """Refuse an operation that some threads of a group reach, and some not."""

@@ -23,7 +23,7 @@ from .bulk_copy import (
     box_problem,
 )
 from .control import ParallelOp
-from .gpu import THREAD_AXES, BarrierOp, LaunchOp, ShuffleOp, ThreadOp
+from .gpu import QUAD, THREAD_AXES, BarrierOp, LaunchOp, ShuffleOp, ThreadOp, TransposeQuadOp
 from .lanes import CONVERSIONS, FLOAT_PREDICATES, INTEGER_PREDICATES, CompareOp, ConvertOp, LanesOp, MaskOp, SelectOp
 from .matrix import FragmentLoadOp, FragmentPackOp, MatrixProductOp
 from .memory import (
@@ -57,6 +57,7 @@ __all__ = [
     "INDEX",
     "INTEGER_PREDICATES",
     "MOST_BOX",
+    "QUAD",
     "SHARED_ALIGNMENT",
     "THREAD_AXES",
     "AllocOp",
@@ -89,6 +90,7 @@ __all__ = [
     "ThreadOp",
     "TileLoadOp",
     "TileProductOp",
+    "TransposeQuadOp",
     "WaitOp",
     "WarpGroupCommitOp",
     "WarpGroupFenceOp",
@@ -123,6 +125,7 @@ LwKernel = Dialect(
         ThreadOp,
         BarrierOp,
         ShuffleOp,
+        TransposeQuadOp,
         AsyncCopyOp,
         CommitOp,
         WaitOp,

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntAttr, MemRefType, i64
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntAttr, MemRefType, UnitAttr, f32, i64
 from xdsl.ir import SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, traits_def, var_operand_def
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    traits_def,
+    var_operand_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
@@ -55,7 +63,8 @@ class BulkCopyOp(IRDLOperation):
 
     Copies a box of an array of the given shape to shared memory, row by row, from `%s[%i + 512]` on, zeros for what is
     outside of the array; with its chunks swizzled within rows of so many bytes, 0 for none. One thread begins it; who
-    waits for the phase of the barrier `%full[%k]` in which it ends sees it.
+    waits for the phase of the barrier `%full[%k]` in which it ends sees it. `swizzle 128 tf32` rounds to TF32 what it
+    copies, ties to even.
     """
 
     name = "lw_kernel.bulk_copy"
@@ -69,6 +78,7 @@ class BulkCopyOp(IRDLOperation):
     box = prop_def(DenseArrayBase)
     swizzle = prop_def(IntAttr)
     target_offset = prop_def(IntAttr)
+    rounds = opt_prop_def(UnitAttr)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(
@@ -80,6 +90,7 @@ class BulkCopyOp(IRDLOperation):
         swizzle: int,
         target: tuple[SSAValue, SSAValue, int],
         barrier: tuple[SSAValue, SSAValue],
+        rounds: bool = False,
     ) -> None:
         super().__init__(
             operands=[source, list(place), target[0], target[1], *barrier],
@@ -88,6 +99,7 @@ class BulkCopyOp(IRDLOperation):
                 "box": DenseArrayBase.from_list(i64, list(box)),
                 "swizzle": IntAttr(swizzle),
                 "target_offset": IntAttr(target[2]),
+                "rounds": UnitAttr() if rounds else None,
             },
         )
 
@@ -102,9 +114,9 @@ class BulkCopyOp(IRDLOperation):
         return tuple(int(n) for n in self.box.get_values())
 
     @property
-    def map_key(self) -> tuple[SSAValue, tuple[int, ...], tuple[int, ...], int]:
-        """The array, its shape, the box and the swizzle, of which its tensor map is made."""
-        return self.source, self.extents, self.box_extents, self.swizzle.data
+    def map_key(self) -> tuple[SSAValue, tuple[int, ...], tuple[int, ...], int, bool]:
+        """The array, its shape, the box, the swizzle, and the rounding, of which its tensor map is made."""
+        return self.source, self.extents, self.box_extents, self.swizzle.data, self.rounds is not None
 
     @property
     def size_bytes(self) -> int:
@@ -122,6 +134,8 @@ class BulkCopyOp(IRDLOperation):
             raise VerifyException("a bulk copy has a place, an extent and one of its box for each dimension")
         if self.swizzle.data not in (0, *SWIZZLES):
             raise VerifyException(f"a swizzle is of 32, 64 or 128 bytes, got {self.swizzle.data}")
+        if self.rounds is not None and self.source.type.element_type != f32:
+            raise VerifyException(f"what is rounded to TF32 is of f32, got {self.source.type}")
         size = element_bytes(self.source.type.element_type)
         why = box_problem(self.extents, self.box_extents, size, self.swizzle.data)
         if why is not None:
@@ -132,7 +146,8 @@ class BulkCopyOp(IRDLOperation):
         printer.print_ssa_value(self.source)
         printer.print_string("[")
         printer.print_list(self.place, printer.print_ssa_value)
-        printer.print_string(f"] of {list(self.extents)} box {list(self.box_extents)} swizzle {self.swizzle.data} -> ")
+        printer.print_string(f"] of {list(self.extents)} box {list(self.box_extents)} swizzle {self.swizzle.data}")
+        printer.print_string(f"{' tf32' if self.rounds is not None else ''} -> ")
         print_address(printer, self.target, self.target_index, self.target_offset.data)
         printer.print_string(", ")
         print_address(printer, self.barrier, self.barrier_index, 0)
@@ -154,6 +169,7 @@ class BulkCopyOp(IRDLOperation):
         box = parser.parse_comma_separated_list(square, parser.parse_integer)
         parser.parse_keyword("swizzle")
         swizzle = parser.parse_integer()
+        rounds = parser.parse_optional_keyword("tf32") is not None
         parser.parse_punctuation("->")
         target, target_index, offset = parse_address(parser)
         parser.parse_punctuation(",")
@@ -172,6 +188,7 @@ class BulkCopyOp(IRDLOperation):
             swizzle,
             (parser.resolve_operand(target, target_type), parser.resolve_operand(target_index, INDEX), offset),
             (parser.resolve_operand(barrier, barrier_type), parser.resolve_operand(barrier_index, INDEX)),
+            rounds,
         )
 
 

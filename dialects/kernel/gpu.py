@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntAttr, StringAttr, VectorType
 from xdsl.ir import Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -21,7 +21,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from .types import INDEX
+from .types import INDEX, lanes_of
 
 THREAD_AXES = tuple(f"{level}.{d}" for level in ("blockIdx", "threadIdx") for d in "xyz")
 
@@ -146,3 +146,39 @@ class ShuffleOp(IRDLOperation):
         distance = parser.parse_integer()
         parser.parse_punctuation(":")
         return cls(parser.resolve_operand(operand, parser.parse_type()), distance)
+
+
+QUAD = 4
+"""Neighbouring threads of a warp that transpose a vector together, the first of which is a multiple of four."""
+
+
+@irdl_op_definition
+class TransposeQuadOp(IRDLOperation):
+    """A transpose among four neighbouring threads: `%t = lw_kernel.transpose_quad %v : vector<8xf16>`.
+
+    Each has a vector of four parts. Thread t gets part t of all four threads' vectors, in the order of the threads.
+    All four take part.
+    """
+
+    name = "lw_kernel.transpose_quad"
+    value = operand_def(VectorType)
+    result = result_def(VectorType)
+
+    def __init__(self, value: SSAValue) -> None:
+        super().__init__(operands=[value], result_types=[value.type])
+
+    def verify_(self) -> None:
+        if self.value.type != self.result.type or lanes_of(self.value.type) % QUAD:
+            raise VerifyException(f"{self.value.type} is not made of {QUAD} parts of one type")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(" : ")
+        printer.print_attribute(self.value.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TransposeQuadOp:
+        operand = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        return cls(parser.resolve_operand(operand, parser.parse_type()))

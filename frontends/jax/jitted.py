@@ -37,8 +37,9 @@ def jit(
 
     The function is lowered by JAX once for each shape and type of its arguments (trees of arrays, as `jax.jit` takes
     them), imported by `lw.from_mlir` and compiled as by `lw.compile`, with its `records` and `layout`. Arguments on the
-    CPU are read where they are, results are JAX's own arrays. Under JAX's transformations it is a `jax.pure_callback`:
-    its derivatives are those of the function itself, computed by JAX, and `vmap` compiles it for the batch.
+    CPU are read where they are; results are JAX's own arrays, on the device that the arguments are on. Under JAX's
+    transformations it is a `jax.pure_callback`: its derivatives are those of the function itself, computed by JAX, and
+    `vmap` compiles it for the batch.
     `f.network(*args)` and `f.compiled(*args)` are what it runs.
     """
     if function is None:
@@ -90,7 +91,8 @@ class JittedFunction:
         if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             found = self._traced(lowered)(*leaves)
         else:
-            found = [jax.dlpack.from_dlpack(a) if _shared(a) else jax.numpy.asarray(a) for a in _run(lowered, leaves)]
+            device = _device_of(leaves)
+            found = [_placed(array, device) for array in _run(lowered, leaves)]
         return jax.tree.unflatten(lowered.out_tree, list(found))
 
     def _traced(self, lowered: _Lowered) -> Callable[..., Any]:
@@ -178,6 +180,19 @@ def _jax() -> Any:
     except ImportError:
         raise ImportError("lw.jax needs JAX, which is not installed: pip install jax") from None
     return jax
+
+
+def _device_of(leaves: Sequence[Any]) -> Any:
+    """Return the device that all arguments are on; None where there are none, or several devices."""
+    found = {device for leaf in leaves for device in leaf.devices()}
+    return found.pop() if len(found) == 1 else None
+
+
+def _placed(array: Array, device: Any) -> Any:
+    """Return JAX's array on a device, on the memory of this one if that is the CPU's."""
+    jax = _jax()
+    made = jax.dlpack.from_dlpack(array) if _shared(array) else jax.numpy.asarray(array)
+    return made if device is None or made.devices() == {device} else jax.device_put(made, device)
 
 
 def _shared(array: Array) -> bool:

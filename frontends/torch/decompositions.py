@@ -7,11 +7,6 @@ from functools import cache
 from typing import Any
 
 Tensor = Any
-MOST_SCORES = 1 << 20
-"""Attention on CUDA of so many scores (4 MiB) is taken apart; one of more stays PyTorch's kernel, which does not write
-them to memory. On an H200 a layer takes as long either way with 2^20 scores, 2% longer taken apart with 2^22, 10% with
-2^24; a call with 2^16 takes half as long taken apart (benchmarks/results/torch-h200-2026-11-23.md)."""
-
 _KEPT = (
     "roll",
     *(f"upsample_{kind}" for kind in ("linear1d", "trilinear3d", "bicubic2d", "nearest1d", "nearest3d")),
@@ -54,7 +49,6 @@ def _with_own(core: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[...,
         **core,
         aten._transformer_encoder_layer_fwd.default: _encoder_layer,
         aten._native_multi_head_attention.default: _attention,
-        aten._scaled_dot_product_efficient_attention.default: _scaled_attention,
         aten.mkldnn_rnn_layer.default: _lstm_layer,
     }
     for kept in _KEPT:
@@ -105,44 +99,6 @@ def _attention(
     if not need_weights:
         return made, None
     return made, shares.mean(dim=1) if average_attn_weights else shares
-
-
-def _scaled_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    compute_log_sumexp: bool,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-) -> Any:
-    """Attention on (N, H, L, E) in float32 on CUDA devices, in inference; NotImplemented for what stays PyTorch's.
-
-    The result lies in memory as PyTorch's does, (N, L, H, E), which views that are traced after it depend on.
-    """
-    import torch
-
-    batch, heads, length, head = query.shape
-    scores = batch * heads * length * key.shape[2]
-    if query.dtype is not torch.float32 or compute_log_sumexp or dropout_p or scores > MOST_SCORES:
-        return NotImplemented
-    found = torch.matmul(query * (head**-0.5 if scale is None else scale), key.transpose(-2, -1))
-    if is_causal:
-        rows, columns = (torch.arange(n, device=query.device) for n in (length, key.shape[2]))
-        found = found.masked_fill(columns > rows.unsqueeze(1), -float("inf"))
-    if bias is not None:
-        found = found + bias
-    made = torch.matmul(torch.softmax(found, dim=-1), value)
-    nothing = query.new_empty((batch, heads, 0))
-    seed = torch.empty((), dtype=torch.int64, device=query.device)
-    return (
-        made.transpose(1, 2).clone(memory_format=torch.contiguous_format).transpose(1, 2),
-        nothing,
-        seed,
-        seed.clone(),
-    )
 
 
 def _encoder_layer(

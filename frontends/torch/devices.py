@@ -19,6 +19,8 @@ from ...dialects.target import Target
 from ...graph.runtime.network import CompiledNetwork
 from ...graph.runtime.on_cuda import CudaFrame, CudaNetwork
 from ...graph.runtime.on_llvm import LlvmNetwork
+from ...graph.tasks import attention_tile
+from .node import NO_UNITS, MatrixUnits
 from .types import Array, Tensor, array_of
 
 _CONSTANT_BYTES = 256
@@ -227,16 +229,17 @@ def region_device(device: Any) -> RegionDevice:
     raise ValueError(f"tensors on {device} stay PyTorch's")
 
 
-def multiplied_on(device: Any, target: str | None) -> frozenset[str]:
-    """Return the 16-bit types of floats whose products run on matrix units of a device of PyTorch's; none on CPUs.
+def matrix_units(device: Any, target: str | None) -> MatrixUnits:
+    """Return what schedules do on matrix units of a device of PyTorch's; nothing on CPUs.
 
     PyTorch's library for CPUs uses theirs in every product and convolution, our schedules so far in plain products.
-    None either of a device that is not here, unless a target says what it is.
+    Nothing either on a device that is not here, unless a target says what it is.
     """
     if device.type != "cuda":
-        return frozenset()
+        return NO_UNITS
     try:
         asked = resolve_target(region_device(device).target(target))
     except MissingCuda:
-        return frozenset()
-    return frozenset(x.a.element for x in intrinsics(asked) if is_float(x.a.type) and x.a.bytes == 2)
+        return NO_UNITS
+    factors = frozenset(x.a.element for x in intrinsics(asked) if is_float(x.a.type) and x.a.bytes == 2)
+    return MatrixUnits(factors, attention_tile(asked))

@@ -10,7 +10,7 @@ from ...graph.network import Network, Value
 from ...te import ExpressionError
 from .discovery import converters
 from .errors import UnsupportedNode
-from .node import Node
+from .node import NO_UNITS, MatrixUnits, Node
 from .types import Array, Tensor, TensorKind, array_of, kind_of, memory_order
 
 FxNode = Any
@@ -36,18 +36,18 @@ def convert(
     node: FxNode,
     values: Mapping[FxNode, Value],
     is_optional: bool = False,
-    multiplied: frozenset[str] = frozenset(),
+    units: MatrixUnits = NO_UNITS,
 ) -> list[Value | None]:
     """Add the operators of a node to a network; returns its results, None for those that are not computed.
 
     UnsupportedNode says why that cannot be done, be it that PyTorch gives another kind of result, or, of a node that is
-    optional, that PyTorch computes it at less cost. `multiplied` are the 16-bit floats with matrix units (`Node`).
+    optional, that PyTorch computes it at less cost. `units` are the device's.
     """
     name = name_of(node)
     converter = converters().get(name)
     if converter is None:
         raise UnsupportedNode(f"operator {name} is not supported")
-    made = converter(replace(_node(net, name, node, values), is_optional=is_optional, multiplied=multiplied))
+    made = converter(replace(_node(net, name, node, values), is_optional=is_optional, units=units))
     results = list(made) if isinstance(made, list | tuple) else [made]
     for value, wanted in zip(results, _kinds(node), strict=True):
         if value is not None and wanted is not None and TensorKind(value.shape, value.dtype) != wanted:
@@ -100,11 +100,10 @@ def _kinds(node: FxNode) -> list[TensorKind | None]:
     return [kind_of(each) if number in used else None for number, each in enumerate(value)]
 
 
-def refusal(node: FxNode, is_folded: bool = False, multiplied: frozenset[str] = frozenset()) -> str | None:
+def refusal(node: FxNode, is_folded: bool = False, units: MatrixUnits = NO_UNITS) -> str | None:
     """Return why a node stays PyTorch's, None where it is converted: by converting it in a network of its own.
 
-    One that is folded, as it depends on parameters alone, costs nothing in a run. `multiplied` are the 16-bit floats
-    that the device has matrix units for.
+    One that is folded, as it depends on parameters alone, costs nothing in a run. `units` are the device's.
     """
     if node.op != "call_function":
         return f"{node.op} is not supported"
@@ -117,7 +116,7 @@ def refusal(node: FxNode, is_folded: bool = False, multiplied: frozenset[str] = 
     net = Network()
     try:
         inputs = {each: _given(net, each) for each in node.all_input_nodes}
-        convert(net, node, inputs, not is_folded, multiplied)
+        convert(net, node, inputs, not is_folded, units)
     except (UnsupportedNode, ExpressionError, ValueError) as error:
         return str(error)
     return None

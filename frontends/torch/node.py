@@ -10,15 +10,27 @@ import numpy as np
 
 from ...dialects.element import DTYPES, element_bytes, is_float
 from ...graph.network import Network, Value
+from .bounds import MOST_HALF_TERMS
 from .errors import UnsupportedNode
 from .types import TensorKind, dtype_name
 
 Converter = Callable[["Node"], Any]
 F = TypeVar("F", bound=Converter)
-MOST_HALF_TERMS = 1 << 30
-"""Terms of a product of 16-bit floats, from which on PyTorch's kernels are faster than untuned ones of ours. On an H200
-1024^3 takes 10.4 us where they take 5.4, and larger ones alike, 16 x 4096 x 4096 11.0 and 9.2, layers of ResNet-50 half
-of theirs (benchmarks/results/tensor-search-h200-2026-11-23.md)."""
+
+
+@dataclass(frozen=True)
+class MatrixUnits:
+    """Matrix units of a device, as far as schedules use them; without, both fields are empty.
+
+    `factors` are the 16-bit types of floats that are multiplied there; `attention_tile` divides queries, keys and
+    elements of attention of such types that is one kernel, and is 0 where none is.
+    """
+
+    factors: frozenset[str] = frozenset()
+    attention_tile: int = 0
+
+
+NO_UNITS = MatrixUnits()
 
 
 def aten(*names: str) -> Callable[[F], F]:
@@ -50,8 +62,8 @@ class Node:
     """Tensors among the arguments that are contiguous in PyTorch's memory."""
     is_optional: bool = False
     """True where PyTorch runs what is refused."""
-    multiplied: frozenset[str] = frozenset()
-    """The 16-bit types of floats that the device has matrix units for, which schedules use."""
+    units: MatrixUnits = NO_UNITS
+    """The matrix units of the device."""
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]
@@ -136,7 +148,7 @@ class Node:
             raise UnsupportedNode(f"{what} of {dtype} stay PyTorch's")
         if not self.is_optional or element_bytes(element) != 2:
             return
-        if dtype not in self.multiplied:
+        if dtype not in self.units.factors:
             raise UnsupportedNode(f"{what} of {dtype} stay PyTorch's, for want of matrix units that schedules use")
         if terms >= MOST_HALF_TERMS:
             raise UnsupportedNode(f"{what} of {dtype} with {terms:,} terms are faster in PyTorch")

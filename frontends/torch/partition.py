@@ -6,9 +6,11 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import cache, partial
 from typing import Any
 
-from .devices import multiplied_on
+from .devices import matrix_units
 from .importer import FxNode, is_getitem, name_of, refusal, used_results
 from .model_key import form_of
+from .node import NO_UNITS, MatrixUnits
+from .operators.attention import ATTENTION
 from .options import TorchOptions
 
 GraphModule = Any
@@ -43,6 +45,7 @@ _ANCHORS = frozenset(
         "addmm.default",
         "bmm.default",
         "baddbmm.default",
+        *ATTENTION,
         "_softmax.default",
         "_log_softmax.default",
         "native_layer_norm.default",
@@ -66,14 +69,14 @@ def partitioned(
     regions.
     """
     separate_returned_views(gm)
-    multiplied = cache(partial(multiplied_on, target=options.target))
+    units = cache(partial(matrix_units, target=options.target))
     refused, folded, taken = {}, set(frozen), set[Hashable]()
     for node in gm.graph.nodes:
         if node.op == "get_attr" or (node.op == "call_function" and folded.issuperset(node.all_input_nodes)):
             folded.add(node)
         if node.op != "call_function" or (form := _form(node, node in folded)) in taken:
             continue
-        if (why := _refusal(node, options, multiplied, node in folded)) is not None:
+        if (why := _refusal(node, options, units, node in folded)) is not None:
             refused[node] = why
         elif form is not None:
             taken.add(form)
@@ -129,9 +132,7 @@ def _form(node: FxNode, is_folded: bool) -> Hashable | None:
     return form_of(node), used_results(node), is_folded, tuple(sorted(map(str, devices_of(node))))
 
 
-def _refusal(
-    node: FxNode, options: TorchOptions, multiplied: Callable[[Any], frozenset[str]], is_folded: bool
-) -> str | None:
+def _refusal(node: FxNode, options: TorchOptions, units: Callable[[Any], MatrixUnits], is_folded: bool) -> str | None:
     """Return why a node stays PyTorch's, None where it is compiled if its region is worth it."""
     devices = sorted(devices_of(node), key=str)
     for device in devices:
@@ -139,7 +140,7 @@ def _refusal(
             return f"tensors on {device} stay PyTorch's"
     if len(devices) > 1 and not is_getitem(node):
         return f"it has tensors on {' and '.join(map(str, devices))}"
-    return refusal(node, is_folded, multiplied(devices[0]) if devices else frozenset())
+    return refusal(node, is_folded, units(devices[0]) if devices else NO_UNITS)
 
 
 def _result_of(node: FxNode, refused: Mapping[FxNode, str]) -> bool:

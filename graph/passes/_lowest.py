@@ -87,6 +87,8 @@ def lowest_of(before: Before, value: SSAValue) -> SSAValue | None:
         name = op.operator.data
         if _is_moderate(value):
             return None
+        if name == "broadcast_to":
+            return lowest_of(before, op.inputs[0])
         if name in _MOVES or operator(name).kind is Kind.VIEW:
             inner = lowest_of(before, op.inputs[0])
             return None if inner is None else _moved(before, op, inner)
@@ -131,9 +133,15 @@ def _added_mask(op: ApplyOp) -> SSAValue | None:
 
 
 def _is_zero_or_lowest(value: SSAValue) -> bool:
-    """True for a mask that is added: 0, and -inf where it hides what is beside it."""
-    op = producer(value, "where")
-    return op is not None and {number_of(v) for v in op.inputs[1:]} <= {0.0, -math.inf}
+    """True for a mask that is added, 0, and -inf where it hides what is beside it; also for one that is stretched."""
+    op = producer(_below_moves(value), "where")
+    return op is not None and {number_of(_below_moves(v)) for v in op.inputs[1:]} <= {0.0, -math.inf}
+
+
+def _below_moves(value: SSAValue) -> SSAValue:
+    while (moved := producer(value, *_MOVES)) is not None:
+        value = moved.inputs[0]
+    return value
 
 
 def _either(before: Before, first: SSAValue | None, second: SSAValue | None) -> SSAValue | None:

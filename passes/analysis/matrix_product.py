@@ -19,7 +19,8 @@ from ...dialects.intrinsics import (
     K_AXIS,
     MATRIX_ROWS,
     ROW_BYTES,
-    TF32_HALF,
+    TF32_BELOW_HALF,
+    TF32_BITS,
     TF32_MASK,
     Intrinsic,
 )
@@ -177,15 +178,26 @@ def before_rounding(value: SSAValue) -> SSAValue:
 
 
 def _is_rounded(value: SSAValue, of: SSAValue) -> bool:
-    """True for the bits of `of` with half of the last one that is kept added, and those behind it cut off."""
+    """True for the bits of `of` with those cut off that TF32 does not keep, once ties to even are added."""
     cast = value.owner
     if not isinstance(cast, arith.BitcastOp) or not isinstance(cast.input.owner, arith.AndIOp):
         return False
     added = cast.input.owner.lhs.owner
     if _constant(cast.input.owner.rhs) != TF32_MASK or not isinstance(added, arith.AddiOp):
         return False
-    bits = added.lhs.owner
-    return _constant(added.rhs) == TF32_HALF and isinstance(bits, arith.BitcastOp) and bits.input is of
+    bits, half = added.lhs.owner, added.rhs.owner
+    if not isinstance(bits, arith.BitcastOp) or bits.input is not of or not isinstance(half, arith.AddiOp):
+        return False
+    return _constant(half.rhs) == TF32_BELOW_HALF and _is_last_bit(half.lhs, added.lhs)
+
+
+def _is_last_bit(value: SSAValue, bits: SSAValue) -> bool:
+    """True for the last of the bits that TF32 keeps."""
+    last = value.owner
+    if not isinstance(last, arith.AndIOp) or _constant(last.rhs) != 1:
+        return False
+    shifted = last.lhs.owner
+    return isinstance(shifted, arith.ShRSIOp) and shifted.lhs is bits and _constant(shifted.rhs) == TF32_BITS
 
 
 def _constant(value: SSAValue) -> int | None:

@@ -17,13 +17,14 @@ from ...dialects.element import element_bytes, is_float, is_unsigned
 from ...dialects.index import IndexExpr, constant
 from ...dialects.interpret.loop import initial_value
 from ...dialects.lookups import highest_of, lookups_of
-from ...dialects.loop_lanes import JOINED, SCALAR, SINGLE, step_of
+from ...dialects.loop_lanes import JOINED, SCALAR, SINGLE, TRANSPOSED, step_of
 from ...dialects.target import LINE_BYTES
 from ...dialects.te import IndexOp, PredicateOp, YieldOp, wrapped_index
 from ..analysis.placement import in_bounds
 from ._addresses import INDEX, Address, Addresses
 from ._block_plan import Access, BlockPlan
 from ._branches import under
+from ._quads import transposed
 from ._shared_carries import last_iterations
 
 WIDEST_ACCESS_BYTES = 16
@@ -54,12 +55,15 @@ class BodyWriter:
 
     def update(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr], from_identity: bool) -> None:
         """Write one instance; `from_identity` where its outputs start afresh instead of from what they hold."""
-        masks = self._masks(plan, lane_conditions)
+        masks = [] if self._masks_stores_alone(plan) else self._masks(plan, lane_conditions)
         values = self._values(plan, masks)
         results = list(plan.block.yielded)
         if not plan.block.is_reduction:
             for write, result in zip(plan.writes, results, strict=True):
-                self._store(write, values[result], masks, self.may_spill(plan, lane_conditions))
+                if self._kind(write) == TRANSPOSED:
+                    self._store_transposed(plan, write, values[result], lane_conditions)
+                else:
+                    self._store(write, values[result], masks, self.may_spill(plan, lane_conditions))
             return
         if plan.block.combiner.data == "custom":
             self._update_custom(plan, values, masks, from_identity)
@@ -358,6 +362,28 @@ class BodyWriter:
                 properties=self._place(address, value.type),
             )
         )
+
+    def _masks_stores_alone(self, plan: BlockPlan) -> bool:
+        """True where threads transpose what is in registers: conditions are on what they hold then."""
+        transposes = any(self._kind(write) == TRANSPOSED for write in plan.writes)
+        return transposes and all(load.place.scope == "local" for load in plan.loads.values())
+
+    def _store_transposed(
+        self, plan: BlockPlan, access: Access, value: SSAValue, conditions: Sequence[IndexExpr]
+    ) -> None:
+        """Store neighbours, which four threads get by a transpose of what they hold."""
+        at, lane = self.at, self.at.lane
+        assert lane is not None
+        for key in [k for k in at.here.loads if k[0] is access.buffer]:  # type: ignore[index]
+            del at.here.loads[key]
+        whole = at.here.add(kernel.TransposeQuadOp(value))
+        address = at.address(transposed(plan.block, at.fixed(access.offset), lane), 1)
+        settled = [at.fixed(c) for c in conditions]
+        ends = [at.condition(transposed(plan.block, c, lane, -1) if lane in c.axes() else c) for c in settled]
+        mask = at.conjunction([end for end in ends if not isinstance(end, bool)], True)
+        operands = [whole, self.buffers[access.buffer], address.base, *([] if mask is None else [mask])]
+        properties = self._place(address, value.type)
+        at.here.block.add_op(kernel.StoreOp.create(operands=operands, properties=properties))
 
     def _all_lanes(self) -> SSAValue:
         return self.at.splat(self._constant(IntegerAttr(-1, 1)), 0)

@@ -20,6 +20,7 @@ from ..analysis.nest import only_child
 from ..analysis.placement import Placement, whole
 from ._addresses import Addresses
 from ._block_plan import Access, BlockPlan
+from ._matrix_product import rounding_of
 from ._run_ahead import BULK
 
 
@@ -34,6 +35,7 @@ class _Boxes:
     box: tuple[int, ...]
     offset: IndexExpr
     span: int
+    rounds: bool
 
     @property
     def element_bytes(self) -> int:
@@ -78,6 +80,7 @@ class BulkWriter:
                     found.span,
                     (self.buffers[found.target.buffer], target, offset.const),
                     barrier,
+                    found.rounds,
                 )
             )
 
@@ -128,7 +131,8 @@ def _in_boxes(source: Access, target: Access, loops: Sequence[ForOp]) -> _Boxes:
     swizzle = target.place.layout.swizzle
     place = tuple(e.substitute(inside) for e in source.indices)
     span = swizzle.chunks * CHUNK_BYTES if swizzle is not None else 0
-    return _Boxes(source, target, tuple(around), place, tuple(box), target.offset.substitute(inside), span)
+    rounds = bool(rounding_of(target.buffer))
+    return _Boxes(source, target, tuple(around), place, tuple(box), target.offset.substitute(inside), span, rounds)
 
 
 def _steps_by(expr: IndexExpr, loop: ForOp, step: int) -> bool:

@@ -14,12 +14,15 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects import kernel
 from ...dialects.buffers import CHUNK_BYTES
 from ...dialects.index import ZERO, IndexExpr, axis, constant
-from ...dialects.intrinsics import ROW_BYTES, find_intrinsic
-from ...dialects.loop import BlockOp, ForOp, blocks_in
+from ...dialects.intrinsics import ROW_BYTES, Intrinsic, find_intrinsic
+from ...dialects.loop import BlockOp, ForOp, LoadOp, blocks_in
+from ..analysis.access import reads, writers
 from ..analysis.matrix_product import TENSORIZE, MatrixProduct, Mismatch, match_product
+from ..analysis.nest import buffer_name
 from ._addresses import Addresses
 from ._block_plan import Access, BlockPlan, reduce_loops
 from ._product_waits import STARTED
+from ._run_ahead import BULK
 
 
 def is_product(op: ForOp) -> bool:
@@ -125,6 +128,8 @@ class ProductWriter:
             raise _refusal(f"loop '{op.loop_name}' is no {note.data}: {mismatch}") from None
         plan = self.plans[block]
         if intrinsic.reads_shared:
+            for load in (match.a, match.b) if intrinsic.rounds else ():
+                _require_rounded(intrinsic, plan.loads[load])
             read = _first(match, plan), _in_shared(match, "b", plan.loads[match.b], match.b_turned)
             steps = (
                 tuple(sorted(reduce_loops(block) - {match.digits[-1].loop_name})) if STARTED in block.notes else None
@@ -211,6 +216,33 @@ def _first(match: MatrixProduct, plan: BlockPlan) -> _InShared | _Held:
     if access.place.scope == "local":
         return _held(match, "a", access)
     return _in_shared(match, "a", access, match.a_turned)
+
+
+def rounding_of(buffer: SSAValue) -> str:
+    """The type that what is copied to a shared buffer is to be rounded to, by products that cut it off; "" for none."""
+    found = {_rounding(load) for load in reads(buffer)}
+    if len(found) > 1:
+        rule = f"'{buffer_name(buffer)}' is rounded for a product, and something else reads it as it is"
+        raise _refusal(f"{rule}: give that a cache_read of its own")
+    return found.pop() if found else ""
+
+
+def _rounding(load: LoadOp) -> str:
+    """The type that a product in shared memory cuts off to what it loads; "" where it is none."""
+    around = load.parent_op()
+    while around is not None:
+        if isinstance(around, ForOp) and isinstance(note := around.notes.get(TENSORIZE), StringAttr):
+            intrinsic = find_intrinsic(note.data)
+            return intrinsic.rounds if intrinsic is not None and intrinsic.reads_shared else ""
+        around = around.parent_op()
+    return ""
+
+
+def _require_rounded(intrinsic: Intrinsic, factor: Access) -> None:
+    """PassFailedException unless the copy engine brings a factor, and rounds it on the way."""
+    if not all(BULK in block.notes for block in writers(factor.buffer)):
+        rule = f"'{intrinsic.name}' cuts its factors off to {intrinsic.rounds}, and only the copy engine rounds them"
+        raise _refusal(f"{rule}: pipeline the copies to '{factor.place.name}' with bulk=1, or take mma.sync")
 
 
 def _factor(match: MatrixProduct, operand: str, access: Access, turned: bool) -> _Factor:

@@ -72,7 +72,7 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
             start_reductions(func)
             end_loops(func)
             expand_pipelines(func, target)
-            settle_loop_kinds(func, target.is_gpu)
+            settle_loop_kinds(func, target)
             place_predicates(func, target.is_gpu)
             vectorize_loops(func)
             write_kernel(func, target)

@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects.index import IndexExpr
 from ...dialects.loop import SERIAL, THREAD_KINDS, AtOp, BlockOp, ForOp, blocks_in, statements
 from ...dialects.loop_steps import WrittenAttr
-from ...dialects.target import target_of
+from ...dialects.target import Target, target_of
 from ...dialects.te import IndexOp, PredicateOp
 from ..analysis.code_size import buffer_element_bytes
 from ..analysis.matrix_product import TENSORIZE
@@ -27,6 +27,7 @@ from ._block_plan import BlockPlan
 from ._copies import holding_for
 from ._lanes import same_for_lanes, step_in_memory
 from ._loop_values import LoopValues
+from ._quads import are_transposed
 from ._run_ahead import ASYNCHRONOUS, taken_ahead, work_of
 from ._starts import is_start, loops_started, nests_with_starts
 from ._steps import note_step, require_after
@@ -50,8 +51,8 @@ class SettleLoopKinds(ModulePass):
     A loop is written as its kind says but for these. A serial loop that makes few enough copies of what is in it, as
     the annotation says, is unrolled. On a GPU a vectorized loop is too, unless all that it reads and writes is the same
     for its lanes, or neighbours that start at a multiple of their number (`as unrolled unless (0 - i >= 0)` where they
-    do in some copies of unrolled loops around). On a CPU loops in lanes are serial, as are
-    parallel loops in parallel ones, and virtual threads.
+    do in some copies of unrolled loops around), or four threads transpose what it writes to such neighbours. On a CPU
+    loops in lanes are serial, as are parallel loops in parallel ones, and virtual threads.
 
     Requires: pipelines expanded (`lw-expand-pipelines`); on a GPU no parallel loop, on a CPU none bound to threads.
     """
@@ -61,12 +62,12 @@ class SettleLoopKinds(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in functions_on_loops(op):
             require_after(func, self.name, ExpandPipelines.name)
-            settle_loop_kinds(func, target_of(op).is_gpu)
+            settle_loop_kinds(func, target_of(op))
 
 
-def settle_loop_kinds(func: FuncOp, gpu: bool) -> None:
+def settle_loop_kinds(func: FuncOp, target: Target) -> None:
     """Say of each loop of a function how it is written; PassFailedException for kinds that the target does not have."""
-    settling = (_GpuSettling if gpu else _Settling)(func)
+    settling = _GpuSettling(func, target.kind == "cuda") if target.is_gpu else _Settling(func)
     for nests in nests_with_starts(func):
         settling.launch(nests[-1])
         for nest in nests:
@@ -160,8 +161,10 @@ class _Settling:
 class _GpuSettling(_Settling):
     """Walks the launches of a GPU: which values loops have decides whether lanes step evenly."""
 
-    def __init__(self, func: FuncOp) -> None:
+    def __init__(self, func: FuncOp, transposes: bool) -> None:
         super().__init__(func)
+        self.transposes = transposes
+        """True where neighbouring threads can transpose what they write."""
         self.at = LoopValues()
         self.placements = placements_of(func)
         self.plans: dict[BlockOp, BlockPlan] = {}
@@ -231,6 +234,10 @@ class _GpuSettling(_Settling):
         if name in plan.reduce_loops or any(name in e.axes() for e in numbers):
             return False
         asked = [c for op, cs in plan.indices.items() if isinstance(op, PredicateOp) for c in cs]
+        if self.transposes and not (asked or plan.tests or plan.writes[1:]):
+            (write,) = plan.writes
+            if are_transposed(plan, write, name, lanes, self.at):
+                return True
         for condition in (*plan.conditions, *plan.tests, *asked):
             same = same_for_lanes(self.at.fixed(condition), name, lanes)
             if name in same.axes() and not self._holds(condition):

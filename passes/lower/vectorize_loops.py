@@ -16,13 +16,14 @@ from xdsl.passes import ModulePass
 from ...dialects.attributes import IndicesAttr
 from ...dialects.index import IndexExpr
 from ...dialects.loop import AtOp, BlockOp, ForOp, IfOp, LoadOp, VersionsOp
-from ...dialects.loop_lanes import JOINED, SCALAR, SINGLE, LanesAttr, is_in_lanes, strided
+from ...dialects.loop_lanes import JOINED, SCALAR, SCATTERED, SINGLE, TRANSPOSED, LanesAttr, is_in_lanes, strided
 from ..analysis.nest import functions_on_loops
 from ..analysis.placement import Placement, in_bounds
 from ._block_plan import Access, BlockPlan
 from ._copies import holding_for
 from ._lanes import same_for_lanes, step_in_memory
 from ._loop_values import LoopValues
+from ._quads import are_transposed
 from ._starts import nests_with_starts
 from ._steps import note_step, require_after
 from ._thread_sharing import launch_sizes
@@ -38,9 +39,10 @@ class VectorizeLoops(ModulePass):
 
     By where the elements lie in memory, lanes touch one of them (`scalar`), neighbours (`vector`), some that are so
     many apart (`strided 64`), or each its own (`scattered`). Where that is not the same in all copies of unrolled loops
-    around, the others follow: `as scattered, vector where (0 - i >= 0)`. A reduction into one element joins the lanes
-    (`joined`); in a loop of one iteration that was split, the only lane that is on writes it (`single`). Parts of a
-    predicate that lanes answer each for itself are masks: `where (...) masked (29 - j >= 0)`.
+    around, the others follow: `as scattered, vector where (0 - i >= 0)`. Pairs between which those of three other
+    threads lie are written as neighbours, once the four have transposed what they hold (`transposed`). A reduction into
+    one element joins the lanes (`joined`); in a loop of one iteration that was split, the only lane that is on writes
+    it (`single`). Parts of a predicate that lanes answer each for itself are masks: `where (...) masked (29 - j >= 0)`.
 
     What depends on vectors is computed in vectors, all else once, as a scalar.
 
@@ -131,8 +133,15 @@ class _Block:
         moving = [value in varying for value in self.block.yielded]
         if self.block.combiner.data == "custom":  # which may make each result of all values
             moving = [any(moving)] * len(moving)
-        ways = [self._lanes(a, self._written(moves)) for a, moves in zip(self.plan.writes, moving, strict=True)]
+        ways = [self._way(a, moves) for a, moves in zip(self.plan.writes, moving, strict=True)]
         self.block.lanes = ArrayAttr(ways)
+
+    def _way(self, write: Access, moves: bool) -> LanesAttr:
+        """The elements that lanes write, once threads have transposed what they hold where that makes neighbours."""
+        found = self._lanes(write, self._written(moves))
+        if found.data.usual == SCATTERED and are_transposed(self.plan, write, self.lane, self.lanes, self.at):
+            return LanesAttr(TRANSPOSED)
+        return found
 
     def _written(self, moves: bool) -> Callable[[int | None], str]:
         """Ways to write a value that `moves` with lanes, or that is the same for all, into elements so far apart."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .index import Index
+from .index import Atom, Index, Quotient, Unknown
 from .sizes import Size, ceil_div, gcd, less, maximum, minimum, negated, where
 
 Terms = list[tuple[Size, Size]]
@@ -33,16 +33,29 @@ def kept_indices(extent: Size, places: Sequence[tuple[Index, Mapping[str, Size]]
 
 
 def _terms(index: Index, inner: Mapping[str, Size]) -> Terms | None:
-    """The terms over inner loops; None where one is no plain loop."""
+    """The terms over inner loops; None where one is no plain loop, and no digit of one."""
     found: Terms = []
     for atom, c in index.terms:
         names = {atom} if isinstance(atom, str) else Index(((atom, 1),)).names
         if names.isdisjoint(inner):
             continue
-        if not isinstance(atom, str) or (isinstance(c, int | float) and c <= 0):
+        extent = _extent(atom, inner)
+        if extent is None or (isinstance(c, int | float) and c <= 0):
             return None
-        found.append((c, inner[atom]))
+        found.append((c, extent))
     return found
+
+
+def _extent(atom: Atom, inner: Mapping[str, Size]) -> Size | None:
+    """The extent of an inner loop, or of a digit of one, such as a loop has that was several; None for others."""
+    if isinstance(atom, str):
+        return inner[atom]
+    name = None if isinstance(atom, Unknown) else atom.expr.as_name
+    if isinstance(atom, Unknown) or name is None or name not in inner:
+        return None
+    if isinstance(atom, Quotient):
+        return ceil_div(inner[name], atom.divisor)
+    return minimum(inner[name], atom.divisor)
 
 
 def _step(uses: Sequence[Terms]) -> Size:

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects.index import IndexExpr, Ranges
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape
 from ..analysis.access import writers
 from ..analysis.domain import conditions_on_iterators
-from ..analysis.nest import buffer_name, function_of, only_child, ranges_of, require_plain
+from ..analysis.nest import buffer_name, function_of, nest_around, only_child, ranges_of, require_plain
 from ..analysis.regions import Interval, covers, interval_of
 from ..primitive import ScheduleError
 from ._marks import PIPELINE_STAGES
+
+
+@dataclass(frozen=True)
+class Move:
+    """The block, the operation it comes beside, its loops there as (name, extent), and what its iterators are."""
+
+    block: BlockOp
+    beside: Operation
+    loops: tuple[tuple[str, int], ...]
+    bindings: tuple[IndexExpr, ...]
+    where: tuple[IndexExpr, ...]
+
+
+def move(plan: Move, place: Callable[[Operation], InsertPoint]) -> None:
+    """Take the block out of its loops, and put it with those of the plan before or after the operation."""
+    take_out(plan.block)
+    plan.block.rebind(plan.bindings, plan.where)
+    Rewriter.insert_op(nest_around(plan.block, plan.loops), place(plan.beside))
 
 
 def path_of(loop: ForOp) -> list[ForOp]:

@@ -6,20 +6,22 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.rewriter import InsertPoint
 
 from ...dialects.index import ZERO, IndexExpr, axis
 from ...dialects.loop import BlockOp, ForOp, blocks_in, buffer_shape, scope_of
 from ..analysis.access import consumers, is_argument, is_under, shared_loops, shares_a_block
-from ..analysis.nest import buffer_name, find_block, fresh_name, functions, nest_around, ranges_of, simplify_conditions
+from ..analysis.nest import buffer_name, find_block, fresh_name, functions, ranges_of, simplify_conditions
 from ..analysis.regions import Interval, clip_conditions, region_of
 from ..parametric.index import Cap, Index, SizedInterval, interval_of, union, within
 from ..parametric.nest import Loop, Nest, Stage, nested
 from ..parametric.sizes import Size, Sizes, is_one, less, minimum
 from ..primitive import Primitive
 from ._moving import (
+    Move,
     blocks_at,
     child_of,
+    move,
     path_of,
     program_order,
     require_inputs,
@@ -27,25 +29,13 @@ from ._moving import (
     require_only_writer,
     require_unmarked_nest,
     required_conditions,
-    take_out,
     written_axes,
 )
 from ._staging import legal_steps
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The block, the operation it comes before, its loops there as (name, extent), and what its iterators are."""
-
-    block: BlockOp
-    before: Operation
-    loops: tuple[tuple[str, int], ...]
-    bindings: tuple[IndexExpr, ...]
-    where: tuple[IndexExpr, ...]
-
-
-@dataclass(frozen=True)
-class ComputeAt(Primitive[Plan]):
+class ComputeAt(Primitive[Move]):
     """`for i in 8 { p(i) } for x in 4 { for y in 2 { c reads p[x * 2 + y] } }` ->
 
     `for x in 4 { for i in 2 { p(x * 2 + i) } for y in 2 { c reads p[x * 2 + y] } }` for `block=p loop=x`
@@ -66,7 +56,7 @@ class ComputeAt(Primitive[Plan]):
     consumer: str = ""
     unit_loops: bool = False
 
-    def check(self, module: ModuleOp) -> Plan:
+    def check(self, module: ModuleOp) -> Move:
         block = find_block(self, module, self.block)
         dimension_of = self._dimensions(block)
         order = program_order(block)
@@ -97,7 +87,7 @@ class ComputeAt(Primitive[Plan]):
         earliest = min((order[b] for b in blocks_at(before) if b is not block), default=0)
         require_inputs(self, block, values, inner, path, earliest, order)
         bindings = tuple(values[a.name] for a in block.axes)
-        return Plan(block, before, tuple(loops), bindings, tuple(simplify_conditions(where)))
+        return Move(block, before, tuple(loops), bindings, tuple(simplify_conditions(where)))
 
     def _dimensions(self, block: BlockOp) -> dict[str, int]:
         """Return the dimension of the buffer that each spatial iterator stands for."""
@@ -142,12 +132,8 @@ class ComputeAt(Primitive[Plan]):
             common = common[: len(shared_loops(readers[0], reader))]
         return ComputeAt(self.block, common[-1].loop_name, self.consumer) if common else None
 
-    def rewrite(self, plan: Plan) -> None:
-        take_out(plan.block)
-        plan.block.rebind(plan.bindings, plan.where)
-        target = plan.before.parent_block()
-        assert target is not None
-        target.insert_op_before(nest_around(plan.block, plan.loops), plan.before)
+    def rewrite(self, plan: Move) -> None:
+        move(plan, InsertPoint.before)
 
     def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
         stage = nest.stage(self.block)

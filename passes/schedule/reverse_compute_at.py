@@ -7,7 +7,7 @@ from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.rewriter import InsertPoint
 
 from ...dialects.index import IndexExpr, Ranges, axis, constant
 from ...dialects.loop import BlockOp, ForOp, LoadOp, blocks_in, buffer_shape
@@ -17,7 +17,6 @@ from ..analysis.nest import (
     find_block,
     fresh_name,
     functions,
-    nest_around,
     ranges_of,
     simplify_conditions,
 )
@@ -27,8 +26,10 @@ from ..parametric.nest import Loop, Nest, Stage, nested
 from ..parametric.sizes import Sizes, is_one
 from ..primitive import Primitive
 from ._moving import (
+    Move,
     blocks_at,
     child_of,
+    move,
     path_of,
     program_order,
     require_inputs,
@@ -36,25 +37,13 @@ from ._moving import (
     require_only_writer,
     require_unmarked_nest,
     required_conditions,
-    take_out,
     written_axes,
 )
 from ._staging import legal_steps
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The block, the operation it comes after, its loops there as (name, extent), and what its iterators are."""
-
-    block: BlockOp
-    after: Operation
-    loops: tuple[tuple[str, int], ...]
-    bindings: tuple[IndexExpr, ...]
-    where: tuple[IndexExpr, ...]
-
-
-@dataclass(frozen=True)
-class ReverseComputeAt(Primitive[Plan]):
+class ReverseComputeAt(Primitive[Move]):
     """`for x in 4 { for y in 2 { for k { p(x * 2 + y) } } } for i in 8 { c(i) reads p[i] }` ->
 
     `for x in 4 { for y in 2 { for k { p(x * 2 + y) } } for y in 2 { c(x * 2 + y) } }` for `block=c loop=x`
@@ -74,7 +63,7 @@ class ReverseComputeAt(Primitive[Plan]):
     loop: str
     producer: str = ""
 
-    def check(self, module: ModuleOp) -> Plan:
+    def check(self, module: ModuleOp) -> Move:
         block = find_block(self, module, self.block)
         require_only_writer(self, block)
         if block.is_reduction and not block.has_init:
@@ -109,7 +98,7 @@ class ReverseComputeAt(Primitive[Plan]):
         where += [e.substitute(values) for e in required_conditions(self, block)]
         bindings = tuple(values[a.name] for a in block.axes)
         ranges = {**ranges_of(path), **inner}
-        return Plan(block, after, tuple(loops), bindings, tuple(simplify_conditions(where, ranges)))
+        return Move(block, after, tuple(loops), bindings, tuple(simplify_conditions(where, ranges)))
 
     def _target(self, block: BlockOp, order: dict[BlockOp, int]) -> tuple[ForOp, BlockOp]:
         """Return the loop, and the producer to follow."""
@@ -238,12 +227,8 @@ class ReverseComputeAt(Primitive[Plan]):
                 )
                 raise self.error(f"{rule} in loops of its own", at=block)
 
-    def rewrite(self, plan: Plan) -> None:
-        take_out(plan.block)
-        plan.block.rebind(plan.bindings, plan.where)
-        target = plan.after.parent_block()
-        assert target is not None
-        target.insert_op_after(nest_around(plan.block, plan.loops), plan.after)
+    def rewrite(self, plan: Move) -> None:
+        move(plan, InsertPoint.after)
 
     def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
         stage = nest.stage(self.block)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..records.record import duration
-from ..report.knobs import Knob, KnobValue
+from ..report.knobs import KnobReport, KnobValue
 from .block_limits import BlockLimits, Roof
 from .instructions import SPILL, HotLoop
 from .nsight import Profile
@@ -165,7 +165,7 @@ def listing_section(loop: HotLoop, source: str) -> Section:
     return Section("The hottest loop", note, listing=listing, listing_title=title, shown=_SHOWN_LINES)
 
 
-def knobs_section(knobs: Sequence[Knob]) -> Section:
+def knobs_section(knobs: Sequence[KnobReport]) -> Section:
     """The values of each knob by the speed of the best trial that had it."""
     rows = [
         [knob.name, f"{knob.importance:.0%}" if knob.importance else "-", *_values(knob)]
@@ -181,7 +181,7 @@ def knobs_section(knobs: Sequence[Knob]) -> Section:
     )
 
 
-def _values(knob: Knob) -> list[str]:
+def _values(knob: KnobReport) -> list[str]:
     good = [each for each in knob.values if each.value in knob.good]
     others = [each for each in knob.values if each.value not in knob.good]
     return [_listed(good), _listed(others)]

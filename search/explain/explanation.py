@@ -25,7 +25,7 @@ from ..records.file import Record
 from ..records.record import duration
 from ..report.document import PAGE_MARK, document
 from ..report.group import RecordGroup
-from ..report.knobs import Knob, knobs_of
+from ..report.knobs import KnobReport, knobs_of
 from ..task import SearchTask
 from .block_limits import BlockLimits, Roof, block_limits, machine_at, roofs
 from .chapters import code_section, counters_section, knobs_section, limits_section, listing_section, steps_section
@@ -63,7 +63,7 @@ class Explanation:
     source: str
     counters: Counters
     profile: Profile | None
-    knobs: tuple[Knob, ...] = ()
+    knobs: tuple[KnobReport, ...] = ()
 
     @property
     def time_s(self) -> float:

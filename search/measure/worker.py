@@ -40,7 +40,7 @@ _COMPILER_ERRORS = ((f"{_ROOT}.backends.c_family.artifact", "CompileError"),)
 Reply = tuple[wire.Message, bytes]
 
 
-class Builder:
+class BuilderServer:
     """Turns schedules of the current workload into artifacts."""
 
     def __init__(self, backend: Backend) -> None:
@@ -72,7 +72,7 @@ class Builder:
         return ErrorCode.INSTANTIATION_ERROR if _is_refusal(error) else ErrorCode.COMPILE_ERROR
 
 
-class Runner:
+class RunnerServer:
     """Holds the device, and runs, checks and times artifacts on the current task's data."""
 
     def __init__(self, backend: Backend) -> None:
@@ -152,7 +152,7 @@ def _shortened(text: str) -> str:
     )
 
 
-def _serve(worker: Builder | Runner, connection: socket.socket) -> None:
+def _serve(worker: BuilderServer | RunnerServer, connection: socket.socket) -> None:
     decoder = wire.Decoder()
     while (received := wire.receive(connection, decoder)) is not None:
         message, blob = received
@@ -164,7 +164,7 @@ def _serve(worker: Builder | Runner, connection: socket.socket) -> None:
         connection.sendall(wire.encode(answer, artifact))
 
 
-def _take_over(worker: Builder | Runner, message: wire.Message) -> wire.Message:
+def _take_over(worker: BuilderServer | RunnerServer, message: wire.Message) -> wire.Message:
     try:
         worker.task(message)
     except Exception as error:  # the measurer must hear why, whatever it is
@@ -172,7 +172,7 @@ def _take_over(worker: Builder | Runner, message: wire.Message) -> wire.Message:
     return {"op": "taken"}
 
 
-def _work(worker: Builder | Runner, message: wire.Message, blob: bytes) -> Reply:
+def _work(worker: BuilderServer | RunnerServer, message: wire.Message, blob: bytes) -> Reply:
     """Do one job, and see to it that the process can do the next; a copy of the process that it made ends here."""
     surroundings, start_s = Surroundings(), time.perf_counter()
     reply: wire.Message
@@ -185,7 +185,7 @@ def _work(worker: Builder | Runner, message: wire.Message, blob: bytes) -> Reply
             reply, artifact = {"code": worker.code_of(error), "message": _message_of(error)}, b""
         if (change := surroundings.changed()) is not None:
             reply["tainted"] = True
-            if isinstance(worker, Runner) and reply["code"] == ErrorCode.OK:
+            if isinstance(worker, RunnerServer) and reply["code"] == ErrorCode.OK:
                 reply |= {"code": ErrorCode.RUNTIME_ERROR, "message": f"the kernel {change}"}
     except LeftInChild:
         os._exit(0)
@@ -216,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     connection.set_inheritable(False)  # or what a candidate starts would keep it open
     try:
         backend = load_backend(options.backend)
-        worker = Builder(backend) if options.role == "builder" else Runner(backend)
+        worker = BuilderServer(backend) if options.role == "builder" else RunnerServer(backend)
         warm_up = getattr(backend, "warm_up", None)  # optional: import now what is imported at the moment of use
         if warm_up is not None:
             warm_up(options.role)

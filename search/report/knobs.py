@@ -26,7 +26,7 @@ class KnobValue:
 
 
 @dataclass(frozen=True)
-class Knob:
+class KnobReport:
     """A knob, its share of the importance (0 where that is not known), and its values, the best first."""
 
     name: str
@@ -39,7 +39,7 @@ class Knob:
         return [each.value for each in self.values if each.best >= GOOD]
 
 
-def knobs_of(group: RecordGroup) -> list[Knob]:
+def knobs_of(group: RecordGroup) -> list[KnobReport]:
     """The knobs of the sketch with the most right trials that had several values, the most important first."""
     chosen = _of_one_sketch(group)
     if not chosen:
@@ -53,7 +53,9 @@ def knobs_of(group: RecordGroup) -> list[Knob]:
             times.setdefault(_value(group, record, place, name), []).append(record.time_s)
         if len(times) > 1:
             values = [_summed_up(value, each, least_s) for value, each in times.items()]
-            found.append(Knob(name, shares.get(name, 0.0), tuple(sorted(values, key=lambda v: (-v.best, v.value)))))
+            found.append(
+                KnobReport(name, shares.get(name, 0.0), tuple(sorted(values, key=lambda v: (-v.best, v.value))))
+            )
     return sorted(found, key=lambda knob: -knob.importance)
 
 

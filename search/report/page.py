@@ -19,7 +19,7 @@ from .charts import curve_chart, prediction_chart, roofline_chart
 from .document import document
 from .group import RecordGroup, repeats
 from .importance import FEWEST, Importance, decision_importance, feature_importance
-from .knobs import Knob, knobs_of
+from .knobs import KnobReport, knobs_of
 from .network import NetworkTrace, section
 from .pace import pace_of
 from .steps import Step, steps_of
@@ -281,7 +281,7 @@ def _what_mattered(group: RecordGroup) -> Iterator[str]:
         yield '<p class="soft">Features of the cost model are not shown: the workload\'s IR is not at hand.</p>'
 
 
-def _good_values(knobs: Sequence[Knob]) -> Iterator[str]:
+def _good_values(knobs: Sequence[KnobReport]) -> Iterator[str]:
     """The values of each knob, the good ones first."""
     rows = []
     for knob in knobs[:_MOST_BARS]:

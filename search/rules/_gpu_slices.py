@@ -18,7 +18,7 @@ from ...passes.schedule.vectorize import Vectorize
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Limit
 from ._gpu_division import joining_block, sum_up
-from ._gpu_tile_plan import TilePlan
+from ._gpu_tile_plan import GpuTilePlan
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class SlicedResult:
     partial: str
 
 
-def write_slices(draft: Draft, plan: TilePlan) -> SlicedResult:
+def write_slices(draft: Draft, plan: GpuTilePlan) -> SlicedResult:
     """Blocks of threads for the sum; the partial sums of all slices ahead of it, in shared memory."""
     assert plan.slices is not None and plan.division is not None
     draft.limits.append(_even(plan))
@@ -48,7 +48,7 @@ def write_slices(draft: Draft, plan: TilePlan) -> SlicedResult:
     return SlicedResult(block_loop, partial)
 
 
-def _tile_result(draft: Draft, plan: TilePlan, out: str) -> tuple[str, str]:
+def _tile_result(draft: Draft, plan: GpuTilePlan, out: str) -> tuple[str, str]:
     """Tile what the sums are written to; the loop over blocks of threads, and that over the results of one."""
     assert plan.slices is not None and plan.division is not None
     around = draft.sizes(out)
@@ -70,7 +70,7 @@ def _tile_result(draft: Draft, plan: TilePlan, out: str) -> tuple[str, str]:
     return draft.fuse(out, blocks), draft.fuse(out, inside)
 
 
-def _even(plan: TilePlan) -> Limit:
+def _even(plan: GpuTilePlan) -> Limit:
     """Tiles within the result, vectors within a row of a tile, and as many of them for all threads."""
     assert plan.slices is not None
     tiles = {plan.slices.tiles[t.name].name: t.extent for t in plan.axes}

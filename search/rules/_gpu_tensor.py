@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...dialects.element import element_bytes
+from ...dialects.loop import buffer_shape
+from ...dialects.te import IndexOp, PredicateOp
+from ...passes.analysis.matrix_product import element_of_buffer
 from ...passes.analysis.nest import buffer_name, loops_reduced
 from ...passes.schedule._stages import copies_of
 from ...passes.schedule.bind import Bind
@@ -24,8 +28,12 @@ from ...passes.schedule.vectorize import Vectorize
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
 from ..structure.anchor import Anchor
+from ..structure.products import Product
 from ._gpu_division import Division
 from ._gpu_tensor_plan import SidePlan, TensorPlan
+
+HALF_BYTES, WHOLE = 2, 8
+"""Bytes of an element, of which two neighbours are the word that threads exchange, and elements of a store."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +122,41 @@ def _write_out(draft: Draft, plan: TensorPlan, loops: _Loops, out: str) -> None:
     draft.do(ReverseComputeAt, block=out, loop=loops.lane)
     _join_dimensions(draft, plan)
     draft.do(Tensorize, block=plan.block, loop=loops.sums[2], intrinsic=plan.intrinsic)
-    for loop in loops.sums[:-1]:
+    *outer, last = loops.sums if plan.parts == 1 else _join_parts(draft, out, loops.sums, plan.parts)
+    for loop in outer:
         draft.do(Unroll, block=out, loop=loop)
-    draft.do(Vectorize, block=out, loop=loops.sums[-1])
+    draft.do(Vectorize, block=out, loop=last)
     draft.settled |= {plan.block, out}
+
+
+def _join_parts(draft: Draft, out: str, sums: Sequence[str], count: int) -> list[str]:
+    """Make one loop of the columns of several parts of a result, to be written as one vector."""
+    *tiles, parts, rows, pair = sums
+    part, within = draft.split(out, parts, (0, count))
+    draft.order(out, [*tiles, part, rows, within, pair])
+    return [*tiles, part, rows, draft.fuse(out, [within, pair])]
+
+
+def writes_halves(draft: Draft, block: str, product: Product, out: str) -> bool:
+    """True where columns of results are neighbours of two bytes, in whole stores of 16, which threads may exchange.
+
+    What `out` reads besides, such as a bias, would be read element by element then. It must ask for no index.
+    """
+    writer, own, columns = draft.block(out), draft.block(block), product.b.rows
+    result, last = writer.outputs[0], writer.write_indices[0][-1].as_axis()
+    if len(columns) > 1 or last is None or buffer_shape(result)[-1] % WHOLE:
+        return False
+    place = [e.as_axis() for e in own.write_indices[0]].index(columns[0].name)
+    sums = [load for load in writer.loads if load.buffer in own.outputs]
+    others = [e for load in writer.loads if load not in sums for e in load.indices.data]
+    is_half = element_bytes(element_of_buffer(result)) == HALF_BYTES
+    asks = any(isinstance(op, IndexOp | PredicateOp) for op in writer.body.block.ops)
+    return (
+        is_half
+        and not (asks or any(load.conditions for load in writer.loads))
+        and all(x.indices.data[place].as_axis() == last for x in sums)
+        and not any(e.axes() for e in others)
+    )
 
 
 def _join_dimensions(draft: Draft, plan: TensorPlan) -> None:

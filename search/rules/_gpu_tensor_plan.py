@@ -71,6 +71,10 @@ USUAL_STEPS = 4
 """Steps of the intrinsic between two fills without a search: 128 bytes, the widest swizzle."""
 GROUPS = (1, 2, 4, 8)
 """Rows of tiles that neighbouring blocks of threads take together: they read the same columns from the cache."""
+PARTS = 4
+"""Parts of eight columns that a thread of a warp group writes at once where results are of two bytes: 16 bytes, which
+it gets from three neighbours for its own. A store of 4 bytes a thread would leave half of each sector of 32 untouched.
+"""
 RESIDENT = (1, 2, 3)
 """Blocks that registers are to let fit a multiprocessor, so that one begins while another one ends."""
 
@@ -114,6 +118,7 @@ class TensorPlan:
     """A product in tiles of warps, or warp groups: `sides` are those of `a` and of `b`, `warps` all of a block.
 
     A `width` is chosen where the family has several members; `resident` blocks of a multiprocessor for warp groups.
+    `parts` of eight columns are written at once.
     """
 
     block: str
@@ -129,6 +134,7 @@ class TensorPlan:
     warps: Derived
     width: Width | None
     resident: Hole | None
+    parts: int
 
     def numbers(self) -> Iterator[Hole | Derived]:
         """Return the holes and derived numbers in the order they have in a sketch."""
@@ -153,9 +159,18 @@ class TensorPlan:
 
 
 def plan_tensor(
-    block: str, product: Product, family: Family, bulk: bool, target: Target, division: Division | None
+    block: str,
+    product: Product,
+    family: Family,
+    bulk: bool,
+    target: Target,
+    division: Division | None,
+    in_halves: bool,
 ) -> TensorPlan:
-    """Plan the tiles of a product of matrices by a family of intrinsics; with `bulk` the copy engine brings factors."""
+    """Plan the tiles of a product of matrices by a family of intrinsics; with `bulk` the copy engine brings factors.
+
+    Results `in_halves` are of two bytes, in whole tiles of columns that are neighbours.
+    """
     x, b_extent = product.intrinsic, product.b.extent
     listed = WARP_GROUPS if x.reads_shared else WARPS
     family = family.of_columns(n for n in family.columns if b_extent % n == 0 and has_whole_panels(product, n))
@@ -186,6 +201,7 @@ def plan_tensor(
         Derived.of(f"{block}_warps", lambda c: np.asarray(prod(c[h.name] for h in holes)), holes),
         width,
         Hole(f"{block}_resident", RESIDENT, 1, "threads") if x.reads_shared else None,
+        PARTS if x.reads_shared and in_halves else 1,
     )
 
 

@@ -91,7 +91,7 @@ class AxisTile:
 
 
 @dataclass(frozen=True)
-class ReduceTile:
+class GpuReduceTile:
     """A reduce axis: its extent, that before it was divided, and the steps that shared memory holds at a time.
 
     `step` is None where that is all of a part.
@@ -135,7 +135,7 @@ class SlicePlan:
 
 
 @dataclass(frozen=True)
-class TilePlan:
+class GpuTilePlan:
     """A tiled reduction: `outer` axes are left to the grid, `axes` are tiled, the fused ones last.
 
     `anchor` is the reduction, of partial results where there is a `division`. `threads` are those of a block.
@@ -147,7 +147,7 @@ class TilePlan:
     division: Division | None
     outer: tuple[Axis, ...]
     axes: tuple[AxisTile, ...]
-    reduce: tuple[ReduceTile, ...]
+    reduce: tuple[GpuReduceTile, ...]
     operands: tuple[StagedOperand, ...]
     stages: Hole
     registers: Hole
@@ -176,7 +176,7 @@ class TilePlan:
             yield from self.slices.tiles.values()
 
 
-def plan_tiles(anchor: Anchor, variant: GpuVariant, target: Target, division: Division | None) -> TilePlan:
+def plan_tiles(anchor: Anchor, variant: GpuVariant, target: Target, division: Division | None) -> GpuTilePlan:
     """Plan the tiling of one variant of an anchor."""
     sliced_part = division.part if division is not None and variant.sliced else ""
     spatial = [a for a in anchor.spatial if a.name != sliced_part]
@@ -195,7 +195,7 @@ def plan_tiles(anchor: Anchor, variant: GpuVariant, target: Target, division: Di
     if division is not None and variant.sliced:
         counted.append(division.parts)
     threads = Derived.of(f"{anchor.block}_all_threads", _product_of([h.name for h in counted]), counted)
-    return TilePlan(
+    return GpuTilePlan(
         anchor,
         variant,
         target,
@@ -258,14 +258,14 @@ def _axis_tiles(block: str, tiled: Sequence[tuple[str, int]], sliced: bool) -> t
     return tuple(tiles)
 
 
-def _reduce_tiles(anchor: Anchor, variant: GpuVariant, division: Division | None) -> tuple[ReduceTile, ...]:
+def _reduce_tiles(anchor: Anchor, variant: GpuVariant, division: Division | None) -> tuple[GpuReduceTile, ...]:
     """The reduce axes, with the steps of those that are long or divided."""
     tiles = []
     for axis in anchor.reduce:
         divided = division is not None and division.rest.name == axis.name
         whole = division.rest.extent if division is not None and divided else axis.extent
         if axis.extent <= SMALL and not divided:
-            tiles.append(ReduceTile(axis.name, whole, None))
+            tiles.append(GpuReduceTile(axis.name, whole, None))
             continue
         most = whole // 2 if divided else axis.extent
         even = tuple(n for n in STEPS if n <= most)
@@ -273,7 +273,7 @@ def _reduce_tiles(anchor: Anchor, variant: GpuVariant, division: Division | None
         exact = () if variant.sliced else odd_divisors(whole, min(max(STEPS), most))
         choices = tuple(sorted({*even, *exact}))
         step = _hole(anchor.block, f"{axis.name}_step", choices, max(fitting, default=even[0]))
-        tiles.append(ReduceTile(axis.name, whole, step))
+        tiles.append(GpuReduceTile(axis.name, whole, step))
     return tuple(tiles)
 
 
@@ -337,7 +337,7 @@ def _slices(block: str, axes: Sequence[AxisTile]) -> SlicePlan:
 # -- the model --------------------------------------------------------------------------------------------------------
 
 
-def gpu_model(plan: TilePlan, width: Hole | None) -> GpuModel:
+def gpu_model(plan: GpuTilePlan, width: Hole | None) -> GpuModel:
     """Return the model of a plan's candidates; `width` is that of the vectors that parts are joined in."""
     pair = tuple((a.name, a.extent) for a in plan.variant.fused)
     division = plan.division
@@ -360,14 +360,14 @@ def gpu_model(plan: TilePlan, width: Hole | None) -> GpuModel:
     )
 
 
-def _modelled(plan: TilePlan, staged: StagedOperand) -> GpuOperand:
+def _modelled(plan: GpuTilePlan, staged: StagedOperand) -> GpuOperand:
     last = plan.variant.fused[-1].name if len(plan.variant.fused) == 1 else ""
     straight = last if last and staged.operand.steps_along(last) else ""
     row = staged.layout[-1] if staged.layout else straight
     return GpuOperand(_spans(plan, staged.operand), staged.vector.name, row, bool(staged.layout))
 
 
-def _spans(plan: TilePlan, operand: Operand) -> tuple[Span, ...]:
+def _spans(plan: GpuTilePlan, operand: Operand) -> tuple[Span, ...]:
     known = {t.name for t in plan.axes} | {a.name for a in (*plan.anchor.reduce, *plan.variant.fused)}
     spans = []
     for expr in operand.indices:

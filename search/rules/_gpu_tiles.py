@@ -27,7 +27,7 @@ from ..sketch.hole import Hole
 from ..structure.anchor import Anchor
 from ._gpu_division import Division, joining_block, plan_division, sum_up, write_division
 from ._gpu_slices import SlicedResult, write_slices
-from ._gpu_tile_plan import GpuVariant, StagedOperand, TilePlan, gpu_model, join_width, plan_tiles
+from ._gpu_tile_plan import GpuTilePlan, GpuVariant, StagedOperand, gpu_model, join_width, plan_tiles
 
 JOINING_THREADS = 128
 """Threads of a block of the kernel that adds up the parts of a split reduction. Not measured: it only moves memory."""
@@ -73,7 +73,7 @@ def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Targ
     return model
 
 
-def _stage(draft: Draft, plan: TilePlan) -> None:
+def _stage(draft: Draft, plan: GpuTilePlan) -> None:
     """Copies of the operands, for shared memory and for registers; what is padded is padded as it is copied."""
     for staged in plan.operands:
         buffer, label, layout = staged.operand.name, staged.copy, staged.layout
@@ -87,7 +87,7 @@ def _stage(draft: Draft, plan: TilePlan) -> None:
         draft.do(ComputeInline, block=pad)
 
 
-def _tile(draft: Draft, plan: TilePlan, sliced: SlicedResult | None) -> _TileLoops:
+def _tile(draft: Draft, plan: GpuTilePlan, sliced: SlicedResult | None) -> _TileLoops:
     """Split all axes, put their parts in order, and bind them."""
     block = plan.block
     draft.fuse(block, [a.name for a in plan.variant.fused])
@@ -112,7 +112,7 @@ def _tile(draft: Draft, plan: TilePlan, sliced: SlicedResult | None) -> _TileLoo
     return _TileLoops(thread, fills[-1] if fills else thread, tuple(steps), tuple(inner))
 
 
-def _split_axes(draft: Draft, plan: TilePlan) -> tuple[list[str], list[str], list[str], list[str]]:
+def _split_axes(draft: Draft, plan: GpuTilePlan) -> tuple[list[str], list[str], list[str], list[str]]:
     """Split the spatial axes; the loops of blocks, virtual threads, threads, and within a thread.
 
     Slices are in a block of threads already, and each has threads of its own.
@@ -138,7 +138,7 @@ def _in_registers(draft: Draft, block: str, inner: tuple[str, ...] | list[str]) 
     draft.do(Vectorize, block=block, loop=inner[-1])
 
 
-def _result(draft: Draft, plan: TilePlan) -> str:
+def _result(draft: Draft, plan: GpuTilePlan) -> str:
     """The block that takes a tile from the registers: the epilogue, or a copy."""
     out = plan.anchor.epilogue if plan.division is None else None
     if out is None:
@@ -149,14 +149,14 @@ def _result(draft: Draft, plan: TilePlan) -> str:
     return out
 
 
-def _write_out(draft: Draft, plan: TilePlan, loops: _TileLoops, out: str) -> None:
+def _write_out(draft: Draft, plan: GpuTilePlan, loops: _TileLoops, out: str) -> None:
     """Write a tile out of the registers, in each thread."""
     draft.do(ReverseComputeAt, block=out, loop=loops.thread)
     _in_registers(draft, out, loops.inner)
     draft.settled |= {plan.block, out}
 
 
-def _fragment(draft: Draft, plan: TilePlan, loops: _TileLoops, staged: StagedOperand) -> None:
+def _fragment(draft: Draft, plan: GpuTilePlan, loops: _TileLoops, staged: StagedOperand) -> None:
     """Read a thread's fragment of an operand for one step, in vectors."""
     around = len(draft.loops(plan.block)) - len(loops.inner)
     draft.do(ComputeAt, block=staged.fragment, loop=loops.steps[-1], unit_loops=True)
@@ -164,7 +164,7 @@ def _fragment(draft: Draft, plan: TilePlan, loops: _TileLoops, staged: StagedOpe
     draft.settled.add(staged.fragment)
 
 
-def _fetch(draft: Draft, plan: TilePlan, loops: _TileLoops, staged: StagedOperand) -> None:
+def _fetch(draft: Draft, plan: GpuTilePlan, loops: _TileLoops, staged: StagedOperand) -> None:
     """Fill shared memory by all threads together, each with vectors."""
     copy = staged.copy
     draft.do(ComputeAt, block=copy, loop=loops.fill, unit_loops=True)
@@ -180,7 +180,7 @@ def _fetch(draft: Draft, plan: TilePlan, loops: _TileLoops, staged: StagedOperan
     draft.settled.add(copy)
 
 
-def _pipeline(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
+def _pipeline(draft: Draft, plan: GpuTilePlan, loops: _TileLoops) -> None:
     """Let fills of shared memory run ahead of their use, where there are several."""
     around = {loop.loop_name: loop for loop in draft.block(plan.block).enclosing_loops}
     if plan.steps and copies_of(around[loops.fill]):

@@ -111,7 +111,7 @@ def _longest(chain: Sequence[BlockOp]) -> int:
 
 
 @dataclass(frozen=True)
-class RowPlan:
+class GpuRowPlan:
     """A block of threads for each row: the last block of `chain` stays, the others move to it.
 
     `rows` are the loops over rows. `repeated` are computed again where they are read. Each thread takes a `vector` of
@@ -136,7 +136,7 @@ class RowPlan:
         return np.isin(columns[self.threads.name], self.fitting)
 
 
-def plan_rows(chain: Sequence[BlockOp], target: Target) -> RowPlan:
+def plan_rows(chain: Sequence[BlockOp], target: Target) -> GpuRowPlan:
     """Plan which stages of a chain are kept for a row, by how many threads, and where."""
     last = chain[-1]
     around = {x.loop_name for x in last.enclosing_loops}
@@ -160,7 +160,7 @@ def plan_rows(chain: Sequence[BlockOp], target: Target) -> RowPlan:
     vector = None
     if set(widths.values()) != {1}:
         vector = Derived.of(f"{last.block_name}_vector", partial(_width_of, widths, threads.name), [threads])
-    return RowPlan(
+    return GpuRowPlan(
         tuple(block.block_name for block in chain),
         rows,
         threads,
@@ -223,7 +223,7 @@ def _fits_shared(last: BlockOp, stages: Sequence[BlockOp], threads: int, width: 
     return total <= target.max_shared_bytes
 
 
-def _write(draft: Draft, plan: RowPlan) -> None:
+def _write(draft: Draft, plan: GpuRowPlan) -> None:
     """Move all stages to the rows of the last one, and share each row among threads."""
     draft.settled.update(plan.chain)
     draft.add(plan.threads)
@@ -255,7 +255,7 @@ def _tried(draft: Draft, step: type[Primitive[Any]], name: str, **options: objec
     return True
 
 
-def _dealt(draft: Draft, plan: RowPlan, name: str) -> None:
+def _dealt(draft: Draft, plan: GpuRowPlan, name: str) -> None:
     """Elements of a row to threads; they stay in registers, or in shared memory where a thread has many."""
     loops = [x.loop_name for x in draft.block(name).enclosing_loops if x.loop_kind == "serial"]
     if not loops:  # rows of one element
@@ -273,7 +273,7 @@ def _dealt(draft: Draft, plan: RowPlan, name: str) -> None:
         draft.do(SetScope, block=name, scope="local" if plan.in_registers else "shared")
 
 
-def _shared_out(draft: Draft, plan: RowPlan, name: str, loop: str) -> tuple[str, str, str]:
+def _shared_out(draft: Draft, plan: GpuRowPlan, name: str, loop: str) -> tuple[str, str, str]:
     """Split a loop along a row: the loops of steps, of threads, and over a vector, "" where there are none."""
     vector = ""
     if plan.vector is not None:
@@ -282,7 +282,7 @@ def _shared_out(draft: Draft, plan: RowPlan, name: str, loop: str) -> tuple[str,
     return step, thread, vector
 
 
-def _joined(draft: Draft, plan: RowPlan, name: str) -> None:
+def _joined(draft: Draft, plan: GpuRowPlan, name: str) -> None:
     """Each thread adds up every so many elements of a row, then the threads join what they have."""
     block = draft.block(name)
     axes = [a for a in block.axes if a.reduce and a.extent > 1]
@@ -324,7 +324,7 @@ def _in_global_memory(load: LoadOp) -> bool:
     return is_argument(load.buffer) or scope_of(load.buffer) == "global"
 
 
-def _in_registers(draft: Draft, plan: RowPlan, name: str) -> None:
+def _in_registers(draft: Draft, plan: GpuRowPlan, name: str) -> None:
     """Keep what a stage has for a row in registers, where there are rows and others read it."""
     if name != plan.last and plan.rows:
         draft.do(SetScope, block=name, scope="local")

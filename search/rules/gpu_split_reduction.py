@@ -87,7 +87,7 @@ def _split_all(draft: Draft, chain: GpuChain, target: Target) -> None:
 
 
 @dataclass(frozen=True)
-class SplitPlan:
+class GpuSplitPlan:
     """A reduction in `parts`: of its outermost loop, or, where none is long enough, of all of them as one.
 
     `length` is how many terms that lie together a part has, without a search.
@@ -106,7 +106,7 @@ class SplitPlan:
         return self.shape.named and not self.shape.across
 
 
-def plan_split(draft: Draft, name: str, target: Target) -> SplitPlan:
+def plan_split(draft: Draft, name: str, target: Target) -> GpuSplitPlan:
     """Plan parts that fill the multiprocessors, if each has enough steps and the threads of a block join them."""
     block = draft.block(name)
     shape = Shape.of(draft, chain_of_one(block))
@@ -121,7 +121,7 @@ def plan_split(draft: Draft, name: str, target: Target) -> SplitPlan:
     middle = max(PARTS[0], min(most, 1 << (wanted - 1).bit_length()))
     choices = Choices.within(PARTS, middle // 2, min(most, 4 * middle), middle)
     parts = Hole.near(f"{name}_parts", choices.values, choices.default, "parts")
-    return SplitPlan(name, target, shape, parts, as_one, others[-1] if others else shape.terms // parts.default)
+    return GpuSplitPlan(name, target, shape, parts, as_one, others[-1] if others else shape.terms // parts.default)
 
 
 def _blocks(shape: Shape) -> int:
@@ -129,7 +129,7 @@ def _blocks(shape: Shape) -> int:
     return -(-shape.rows // ACROSS) if shape.across else shape.rows
 
 
-def _split(draft: Draft, plan: SplitPlan) -> str:
+def _split(draft: Draft, plan: GpuSplitPlan) -> str:
     """Partial results of the parts, on blocks of their own; the loop over parts in what joins them."""
     name, target = plan.name, plan.target
     loops = untouched_reduce_loops(draft, name)
@@ -150,7 +150,7 @@ def _split(draft: Draft, plan: SplitPlan) -> str:
     return part
 
 
-def _tiles(plan: SplitPlan) -> tuple[Choices, Choices]:
+def _tiles(plan: GpuSplitPlan) -> tuple[Choices, Choices]:
     """Return the choices of results, or parts, for a thread block, and of lanes for each."""
     most = (plan.target.max_threads_per_block or UNKNOWN_THREADS) // WARP
     shape = plan.shape
@@ -161,7 +161,7 @@ def _tiles(plan: SplitPlan) -> tuple[Choices, Choices]:
     return Choices.within(PARTS_OF_BLOCK, 1, most, 4), Choices.within(LANES_OF_PART, 8, max(LANES_OF_PART), WARP)
 
 
-def _join(draft: Draft, plan: SplitPlan, part: str) -> None:
+def _join(draft: Draft, plan: GpuSplitPlan, part: str) -> None:
     """The parts of each result, with a block that takes results one by one where there is one."""
     block = draft.block(plan.name)
     chain = next((c for c in chains_of(draft) if plan.name in c.reductions), chain_of_one(block))

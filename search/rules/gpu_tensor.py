@@ -21,7 +21,7 @@ from ..structure.anchor import Anchor, anchors_in, find_anchor
 from ..structure.products import Product, are_boxes, find_products, paddings, waste
 from ._gpu_division import parts_in_multiples, plan_division, write_division
 from ._gpu_factors import parts_of
-from ._gpu_tensor import write_result, write_tensor
+from ._gpu_tensor import write_result, write_tensor, writes_halves
 from ._gpu_tensor_plan import has_whole_panels, plan_tensor, tensor_model
 from ._gpu_tiles import join_parts
 from ._structures import tile_anchors
@@ -97,10 +97,12 @@ def variants(draft: Draft, anchor: Anchor, target: Target) -> list[TensorVariant
     by_warps = [each for each in found if not each[1].intrinsic.reads_shared][:1]
     by_groups = [each for each in found if each[1].intrinsic.reads_shared and waste(each[1]) < DOUBTED_WASTE][:1]
     return [
-        TensorVariant(family, product.intrinsic, _is_bulk(anchor, product, split), split)
+        TensorVariant(family, product.intrinsic, bulk, split)
         for family, product in (*by_warps, *by_groups)
         for split in (False, True)
         if not split or _may_be_divided(anchor, product, target)
+        for bulk in [_is_bulk(anchor, product, split)]
+        if bulk or not (product.intrinsic.rounds and product.intrinsic.reads_shared)  # the copy engine rounds alone
     ]
 
 
@@ -155,7 +157,8 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
         assert fresh is not None
         anchor = fresh
         product = _product(draft, anchor, variant)
-    plan = plan_tensor(anchor.block, product, variant.family, variant.bulk, target, division)
+    in_halves = writes_halves(draft, anchor.block, product, out)
+    plan = plan_tensor(anchor.block, product, variant.family, variant.bulk, target, division, in_halves)
     write_tensor(draft, plan, anchor.pads, out)
     if division is not None:
         join_parts(draft, anchor.block, division)

@@ -64,7 +64,7 @@ class MatrixUnits(SketchRule):
 
 
 @dataclass(frozen=True)
-class Product:
+class UnitProduct:
     """An anchor as a product of matrices: its operands, and the axes that are rows, columns and k; rows may be none."""
 
     a: Operand
@@ -84,7 +84,7 @@ class UnitPlan:
 
     anchor: Anchor
     intrinsic: Intrinsic
-    parts: Product
+    parts: UnitProduct
     outer: tuple[str, ...]
     reduce: tuple[str, ...]
     is_ahead: bool
@@ -106,7 +106,7 @@ def _units(anchor: Anchor, target: Target) -> list[Intrinsic]:
     return sorted(found, key=lambda x: (-x.m * x.n * x.k / x.cycles, x.name))[:MOST_UNITS]
 
 
-def _as_product(anchor: Anchor, intrinsic: Intrinsic) -> Product | None:
+def _as_product(anchor: Anchor, intrinsic: Intrinsic) -> UnitProduct | None:
     """The anchor as a product that instructions divide evenly; None where it is none."""
     if len(anchor.operands) != 2 or anchor.element != intrinsic.c.type:
         return None
@@ -122,10 +122,10 @@ def _as_product(anchor: Anchor, intrinsic: Intrinsic) -> Product | None:
     rows = [x for x in others if x.name not in b.axes and x.extent % intrinsic.m == 0]
     if not inner or (intrinsic.m > 1 and not rows):
         return None
-    return Product(a, b, rows[-1] if rows else None, column, inner[-1])
+    return UnitProduct(a, b, rows[-1] if rows else None, column, inner[-1])
 
 
-def _plan(anchor: Anchor, intrinsic: Intrinsic, parts: Product, target: Target) -> UnitPlan:
+def _plan(anchor: Anchor, intrinsic: Intrinsic, parts: UnitProduct, target: Target) -> UnitPlan:
     """Choose the axes of the tiles, and their sizes without a search by the model."""
     block, row = anchor.block, parts.row
     rows = row.extent // intrinsic.m if row else 1

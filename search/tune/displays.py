@@ -7,7 +7,7 @@ from typing import TextIO
 
 from .display import Silent
 from .notebook import NotebookChart, NotebookTable, running_notebook
-from .progress import Lines, LiveBar, Progress
+from .progress import LiveBar, Progress, ProgressLines
 from .table import NetworkLines, NetworkTable, SchedulerProgress
 
 
@@ -16,7 +16,7 @@ def make_progress(stream: TextIO | None = None) -> Progress:
     if stream is None and (show := running_notebook()) is not None:
         return NotebookChart(show)
     stream = sys.stderr if stream is None else stream
-    return LiveBar(stream) if stream.isatty() else Lines(stream)
+    return LiveBar(stream) if stream.isatty() else ProgressLines(stream)
 
 
 def make_network_progress(stream: TextIO | None = None) -> SchedulerProgress:

@@ -157,7 +157,7 @@ class Progress(Protocol):
         """End, leaving the last state visible."""
 
 
-class Lines:
+class ProgressLines:
     """Plain lines: one whenever the best improves, and one every `every` trials."""
 
     def __init__(self, stream: TextIO, every: int = 16) -> None:

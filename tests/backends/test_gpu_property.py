@@ -21,7 +21,7 @@ from loopwright.dialects.target import TargetAttr, parse_target
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
 from loopwright.passes.pipeline_text import schedule_text
 
-SEEDS = range(1000, 3000) if exploring() else range(20 * usual(4))
+SEEDS = range(1000, 3000) if exploring() else range(12 * usual(7))
 COMPILED = SEEDS[: max(20, len(SEEDS) // 2)]
 CUDA = "cuda warp_size=32 compute_capability=90"
 OLDER = (61, 70)

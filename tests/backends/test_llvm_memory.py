@@ -75,7 +75,7 @@ def test_plain(kind: str, lanes: int | None) -> None:
 @pytest.mark.parametrize("stride", [-5, -4, -3, -2, -1, 0, 2, 3, 4, 5, 7])
 @pytest.mark.parametrize("lanes", [3, 4, 16])
 @pytest.mark.parametrize("kind", ["f32", "i8", "i1"])
-@pytest.mark.few(50)
+@pytest.mark.few(25)
 def test_strided_load(kind: str, lanes: int, stride: int) -> None:
     a = values(kind, N)
     start = 64 if stride < 0 else 10
@@ -343,7 +343,7 @@ def random_program(seed: int) -> str:
 
 @pytest.mark.parametrize("vector_bytes", [16, 64])
 @pytest.mark.parametrize("seed", range(40))
-@pytest.mark.few(30)
+@pytest.mark.few(16)
 def test_random_programs(seed: int, vector_bytes: int) -> None:
     text = random_program(seed)
     kind = text.partition(f"memref<{N}x")[2].partition(">")[0]

@@ -80,7 +80,7 @@ def typed(kind: str, lanes: int | None) -> str:
 @pytest.mark.parametrize("lanes", SHAPES)
 @pytest.mark.parametrize("kind", FLOATS)
 @pytest.mark.parametrize("op", FLOAT_BINARY)
-@pytest.mark.few(40)
+@pytest.mark.few(20)
 def test_float_binary(op: str, kind: str, lanes: int | None) -> None:
     a, b = sample(kind, 1, special=True), sample(kind, 2, special=True)
     got = run(program(f"%r = {op} %x0, %x1 : {typed(kind, lanes)}", [kind, kind], kind, lanes), a, b)
@@ -91,7 +91,7 @@ def test_float_binary(op: str, kind: str, lanes: int | None) -> None:
 @pytest.mark.parametrize("lanes", SHAPES)
 @pytest.mark.parametrize("kind", FLOATS)
 @pytest.mark.parametrize("op", FLOAT_UNARY)
-@pytest.mark.few(32)
+@pytest.mark.few(16)
 def test_float_unary(op: str, kind: str, lanes: int | None) -> None:
     a = sample(kind, 3, special=True)
     got = run(program(f"%r = {op} %x0 : {typed(kind, lanes)}", [kind], kind, lanes), a)
@@ -122,7 +122,7 @@ MATH: dict[str, tuple[Callable[..., Any], float, float]] = {
 @pytest.mark.parametrize("lanes", [None, 16])
 @pytest.mark.parametrize("kind", FLOATS)
 @pytest.mark.parametrize("op", MATH)
-@pytest.mark.few(48)
+@pytest.mark.few(24)
 def test_function(op: str, kind: str, lanes: int | None) -> None:
     function, low, high = MATH[op]
     a = np.random.default_rng(4).uniform(low, high, 16).astype(DTYPE[kind])
@@ -164,7 +164,7 @@ INTEGER_BINARY: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("lanes", SHAPES)
 @pytest.mark.parametrize("kind", INTEGERS)
 @pytest.mark.parametrize("op", INTEGER_BINARY)
-@pytest.mark.few(54)
+@pytest.mark.few(27)
 def test_integer_binary(op: str, kind: str, lanes: int | None) -> None:
     a, b = sample(kind, 8), sample(kind, 9)
     if "div" in op or "rem" in op:
@@ -208,6 +208,7 @@ def casting(op: str, before: str, after: str, lanes: int | None) -> ModuleOp:
 
 @pytest.mark.parametrize("lanes", SHAPES)
 @pytest.mark.parametrize(("op", "before", "after"), CASTS)
+@pytest.mark.few(28)
 def test_casts(op: str, before: str, after: str, lanes: int | None) -> None:
     a = sample(before, 11, special=op == "arith.fptosi" or before == "f16")
     got = run_module(casting(op, before, after, lanes), a)[whole(lanes)]
@@ -298,7 +299,7 @@ REDUCED += [(name, kind) for name in REDUCTIONS if not name.endswith("f") for ki
 @pytest.mark.parametrize("start", ["", ", %c "])
 @pytest.mark.parametrize("lanes", [3, 16])
 @pytest.mark.parametrize(("name", "kind"), REDUCED)
-@pytest.mark.few(40)
+@pytest.mark.few(20)
 def test_reduction(name: str, kind: str, lanes: int, start: str) -> None:
     floats = kind[0] == "f"
     a = sample(kind, 14)

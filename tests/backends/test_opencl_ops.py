@@ -62,7 +62,7 @@ def test_float_arithmetic(kind: str, lanes: int) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("kind", FLOATS)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_functions(kind: str, lanes: int) -> None:
     a, b, c = (np.random.default_rng(n).uniform(0.2, 0.9, SIZE).astype(DTYPE[kind]) for n in (4, 5, 6))
     bodies = {op.partition(".")[2]: f"%r = {op} %x0 : $v{kind}$e" for op in MATH}

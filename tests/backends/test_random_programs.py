@@ -87,7 +87,7 @@ def test_hand_schedules_on_llvm(random: Random) -> None:
 
 
 def test_seeded_hand_schedules_on_llvm() -> None:
-    no_faults([(seed, TRIALS["llvm-hand"](seed, 2)) for seed in programs(7 * usual(2))], 10 * usual(2))
+    no_faults([(seed, TRIALS["llvm-hand"](seed, 2)) for seed in programs(5 * usual(3))], 7 * usual(3))
 
 
 def test_candidates_on_llvm() -> None:

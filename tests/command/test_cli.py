@@ -82,6 +82,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory, quick_measuring: None) -> Tu
 
 
 @pytest.mark.parametrize("name", sorted(named_workloads()))
+@pytest.mark.few(8)
 def test_workload_by_name_builds_untuned_and_is_right(name: str) -> None:
     workload = named_workloads()[name]
     shape = {k: SMALL[k] for k in parameters(workload) if k in SMALL}
@@ -352,7 +353,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("mine.py:by_another_name", "by_another_name"),
     ],
 )
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_a_template_of_ones_own_is_tuned(own: Path, given: str, name: str, tuner: list[str]) -> None:
     registry._TEMPLATES.pop("tiled", None)
     registry._TEMPLATES.pop("by_another_name", None)
@@ -452,6 +453,7 @@ def test_interrupt_keeps_what_was_measured(tmp_path: Path, number: signal.Signal
     ],
 )
 @pytest.mark.few(1)
+@pytest.mark.slow(2)
 def test_too_little_of_something_is_a_sentence(tmp_path: Path, kind: int, limit: int, says: str) -> None:
     """With one thread of NumPy's, whatever the machine has cores: each takes tens of megabytes of addresses.
 

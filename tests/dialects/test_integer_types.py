@@ -92,6 +92,7 @@ def check(results: Sequence[Array], dtype: str, names: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int16", *UNSIGNED])
+@pytest.mark.few(3)
 def test_operations_agree_with_numpy(dtype: str) -> None:
     names = list(OPERATIONS)
     task = task_of(dtype, names, "llvm cores=1")

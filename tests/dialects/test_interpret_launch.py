@@ -9,6 +9,7 @@ import pytest
 from gpu_kernels import MATMUL
 from gpu_programs import parse
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import VerifyException
 
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.loop import InterpretationError
@@ -328,6 +329,34 @@ def test_a_shuffle_is_for_all_threads_of_a_warp() -> None:
     assert operations(refusal(module), module) == ["lw_kernel.shuffle", "scf.if"]
     run_kernel(launch(body.format(32)), [X])
     assert "a thread that is not there" in refusal(launch(f"{LOAD}\n%y = lw_kernel.shuffle %x, 16 : f32", (20, 1, 1)))
+
+
+TRANSPOSED = """
+        %p = arith.muli %t, %c4 : index
+        %v = lw_kernel.load %in[%p] align 16 : memref<64xf32> -> vector<4xf32>
+        {}
+        %w = lw_kernel.transpose_quad %v : vector<4xf32>
+        lw_kernel.store %w, %out[%p] align 16 : vector<4xf32>, memref<64xf32>
+        {}"""
+
+
+def test_four_threads_transpose() -> None:
+    (out,) = run_kernel(launch(TRANSPOSED.format("", ""), (16, 1, 1)), [X])
+    np.testing.assert_array_equal(out.reshape(4, 4, 4), X.reshape(4, 4, 4).swapaxes(1, 2))
+
+
+def test_a_transpose_is_for_all_of_four_threads() -> None:
+    module = launch(TRANSPOSED.format("%is = arith.cmpi slt, %t, %c4 : index\nscf.if %is {", "}"), (16, 1, 1))
+    np.testing.assert_array_equal(run_kernel(module, [X])[0][:16], X[:16].reshape(4, 4).T.reshape(-1))
+    module = launch(TRANSPOSED.format("%is = arith.cmpi sle, %t, %c4 : index\nscf.if %is {", "}"), (16, 1, 1))
+    error = refusal(module)
+    assert operations(error, module) == ["lw_kernel.transpose_quad", "scf.if"] and "four neighbours" in error
+    assert "not made of fours" in refusal(launch(TRANSPOSED.format("", ""), (14, 1, 1)))
+
+
+def test_transposed_vectors_have_four_parts() -> None:
+    with pytest.raises(VerifyException, match="is not made of 4 parts"):
+        launch(TRANSPOSED.format("", "").replace("vector<4xf32>", "vector<6xf32>"), (16, 1, 1)).verify()
 
 
 WAITS = {

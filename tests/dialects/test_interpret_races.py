@@ -16,7 +16,7 @@ from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.loop import InterpretationError
 
 THREADS, BLOCKS, ELEMENTS = 4, 3, 12
-PROGRAMS = 50 * usual(16)
+PROGRAMS = 30 * usual(27)
 
 
 @dataclass(frozen=True)

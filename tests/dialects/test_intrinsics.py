@@ -25,6 +25,7 @@ def named(name: str) -> Intrinsic:
 
 
 @pytest.mark.parametrize("intrinsic", intrinsics(), ids=lambda x: x.name)
+@pytest.mark.few(31)
 def test_each_element_has_a_place_and_each_place_an_element(intrinsic: Intrinsic) -> None:
     intrinsic.verify()
     for operand in intrinsic.held_operands:
@@ -142,7 +143,7 @@ def test_families_differ_in_columns_alone() -> None:
     found = families(intrinsics(Target(kind="cuda", compute_capability=90)))
     groups = [family for family in found if family.widest.reads_shared]
     assert sorted(family.name for family in groups) == [
-        f"wgmma.m64k{k}" for k in ("16.bf16", "16.f16", "32.s8", "32.u8")
+        f"wgmma.m64k{k}" for k in ("16.bf16", "16.f16", "32.s8", "32.u8", "8.tf32")
     ]
     assert all(
         len(family.members) == 1 and family.name == family.widest.name for family in found if family not in groups

@@ -49,7 +49,7 @@ def module_of(name: str, target: str) -> ModuleOp:
 
 
 @pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_buffers_are_as_large_as_the_lowering_makes_them(target: str, name: str) -> None:
     module = module_of(name, target)
     for sketch in generate_sketches(module, parse_target(target)):
@@ -68,7 +68,7 @@ def test_buffers_are_as_large_as_the_lowering_makes_them(target: str, name: str)
 
 
 @pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 def test_usage_of_all_candidates_is_that_of_each(target: str, name: str) -> None:
     module, device = module_of(name, target), parse_target(target)
     for sketch in generate_sketches(module, device):

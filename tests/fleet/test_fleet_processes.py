@@ -22,7 +22,7 @@ from processes import marked_processes
 import loopwright as lw
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
 from loopwright.search.tune.loop import TuningTask, tune
-from loopwright.search.tune.progress import Lines
+from loopwright.search.tune.progress import ProgressLines
 
 pytest.importorskip("distributed")
 SUPPORT = Path(fake_backend.__file__).parent
@@ -187,7 +187,9 @@ def test_a_full_disk_is_one_sentence_and_the_search_goes_on() -> None:
     source, expected = fake_backend.data(16)
     task = TuningTask("t", "key", "text", "fake", [FakeSpace()], "time=0.002", [source], [expected], 0.0, 0.0)
     shown = StringIO()
-    options = lw.TuningOptions(num_measure_trials=8, records="/dev/full", progress=Lines(shown), cost_model="random")
+    options = lw.TuningOptions(
+        num_measure_trials=8, records="/dev/full", progress=ProgressLines(shown), cost_model="random"
+    )
     with fake_fleet(1) as fleet:
         result = tune(task, options, options_on(fleet))
     assert len(result.trials) == 8 and result.best is not None

@@ -347,6 +347,32 @@ def test_attention_on_cuda(length: int, regions: int, causal: bool) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("length, regions", [(128, 1), (50, 1), (2048, 2)])
+@pytest.mark.parametrize("mask", ["none", "causal", "padding"])
+def test_attention_of_halves_on_cuda(length: int, regions: int, mask: str, dtype: Any) -> None:
+    """As whichever of its kernels PyTorch takes; of one sample nothing but the first key is left."""
+    if mask == "padding" and length > 128:
+        pytest.skip("the bound on scores is that of float32")
+    kept = torch.ones(2, 1, 1, length, dtype=torch.bool, device="cuda")
+    kept[1, :, :, 1:] = False
+
+    def function(x: Any, w: Any, kept: Any) -> Any:
+        q, k, v = (x @ w).view(2, length, 3, 4, 64).permute(2, 0, 3, 1, 4).unbind(0)
+        bias = kept.expand(2, 1, length, length) if mask == "padding" else None
+        made = F.scaled_dot_product_attention(q, k, v, bias, is_causal=mask == "causal")
+        return torch.relu(made.transpose(1, 2).reshape(2, length, 256) @ w[:, :256])
+
+    x, w = torch.randn(2, length, 256, device="cuda"), torch.randn(256, 768, device="cuda") / 16
+    watched = Watched(function)
+    with torch.no_grad():
+        found = watched(x.to(dtype), w.to(dtype), kept).float()
+    rtol = 2e-2 if dtype == torch.bfloat16 else 4e-3
+    torch.testing.assert_close(found, function(x, w, kept), rtol=rtol, atol=rtol)
+    assert len(compiled_regions(watched)) == regions
+
+
+@pytest.mark.gpu
 def test_autocast_on_cuda() -> None:
     module, inputs = on_cuda("mlp")
     with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):

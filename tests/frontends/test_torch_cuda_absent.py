@@ -20,6 +20,8 @@ from torch_watched import Watched, close, compiled_regions  # noqa: E402
 import loopwright as lw  # noqa: E402
 from loopwright.backends.cuda import launches  # noqa: E402
 from loopwright.backends.cuda.driver import MissingCuda  # noqa: E402
+from loopwright.backends.targets import resolve_target  # noqa: E402
+from loopwright.dialects.graph import GroupOp  # noqa: E402
 from loopwright.frontends.torch import devices  # noqa: E402
 from loopwright.frontends.torch import region as region_module  # noqa: E402
 from loopwright.frontends.torch.decompositions import decompositions  # noqa: E402
@@ -27,6 +29,7 @@ from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
 from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
 from loopwright.frontends.torch.region import RegionWarning  # noqa: E402
 from loopwright.graph.layout import in_layout  # noqa: E402
+from loopwright.graph.tasks import grouping_for  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
 
@@ -163,42 +166,134 @@ def test_large_products_of_halves_stay_pytorchs() -> None:
     assert ("convolution", "convolutions of float16 with 9,663,676,416 terms are faster in PyTorch") in stays(graph)
 
 
-efficient_attention: Any = torch.ops.aten._scaled_dot_product_efficient_attention.default
+efficient: Any = torch.ops.aten._scaled_dot_product_efficient_attention.default
+flash: Any = torch.ops.aten._scaled_dot_product_flash_attention.default
+cudnn: Any = torch.ops.aten._scaled_dot_product_cudnn_attention.default
+CALLS: dict[str, Any] = {
+    "efficient": lambda q, k, v, bias, causal, scale: efficient(q, k, v, bias, False, 0.0, causal, scale=scale),
+    "cudnn": lambda q, k, v, bias, causal, scale: cudnn(q, k, v, bias, False, 0.0, causal, scale=scale),
+    "flash": lambda q, k, v, bias, causal, scale: flash(q, k, v, 0.0, causal, scale=scale),
+}
+HALF = torch.float16
 
 
-def attention_layer(log_sumexp: bool = False, **options: Any) -> Any:
-    """A layer of attention, as PyTorch brings it to its operators on CUDA."""
+def attention_layer(call: Any, heads: int = 4, dtype: Any = None) -> Any:
+    """A layer of attention, as PyTorch brings it to its operators on CUDA: of a row of x and of a matrix."""
 
     def layer(x: Any, w: Any) -> Any:
+        x, w = (each if dtype is None else to_copy(each * 2, dtype=dtype) for each in (x, w))
         n, length, width = x.shape
-        q, k, v = (x @ w).view(n, length, 3, 4, width // 4).permute(2, 0, 3, 1, 4).unbind(0)
-        made = efficient_attention(q, k, v, None, log_sumexp, **options)[0]
+        q, k, v = (x @ w).view(n, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4).unbind(0)
+        made = call(q, k, v)[0]
         return torch.relu(made.transpose(1, 2).reshape(n, length, width) + x)
 
     return layer
 
 
-def test_short_attention_on_cuda_is_one_region() -> None:
-    graph = graph_of(attention_layer(), (2, 16, 64), (64, 192))
-    assert len(graph.regions) == 1 and not graph.stays
-    for length, options in ((1024, {}), (16, {"log_sumexp": True}), (16, {"dropout_p": 0.5})):
-        graph = graph_of(attention_layer(**options), (2, length, 64), (64, 192))
-        assert str(efficient_attention) in {str(node.target) for node in graph.module.graph.nodes}
-        assert len(graph.regions) == 2, "before it and after it"
+def why_attention_stays(call: Any, rows: int, size: int, dtype: Any = None, target: str = H200) -> str | None:
+    """Return why attention of four heads of `rows` x `size` stays PyTorch's; the rest of its layer is ours."""
+    graph = graph_of(attention_layer(call, dtype=dtype), (1, rows, 4 * size), (4 * size, 12 * size), target=target)
+    why = next((each for name, each in stays(graph) if name.startswith("_scaled")), None)
+    assert len(graph.regions) == (1 if why is None else 2), "before it and after it"
+    return why
 
 
-@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"scale": 0.3}, {"bias": True}])
-def test_attention_taken_apart_is_pytorchs(options: dict[str, Any]) -> None:
-    function = decompositions()[efficient_attention]
-    q, k, v = torch.randn(2, 4, 6, 8), torch.randn(2, 4, 9, 8), torch.randn(2, 4, 9, 8)
-    bias = torch.randn(2, 1, 6, 9) if options.pop("bias", False) else None
-    found, *others = function(q, k, v, bias, False, **options)
-    close(found, F.scaled_dot_product_attention(q, k, v, bias, **options))
+@pytest.mark.parametrize("name", CALLS)
+def test_short_attention_on_cuda_is_one_region_with_its_layer(name: str) -> None:
+    def call(q: Any, k: Any, v: Any) -> Any:
+        return CALLS[name](q, k, v, None, False, None)
+
+    assert why_attention_stays(call, 16, 16) is None
+    assert why_attention_stays(call, 1024, 16) == "attention of float32 with 4,194,304 scores is faster in PyTorch"
+    assert why_attention_stays(call, 16, 16, HALF) is None
+    assert why_attention_stays(call, 896, 64, HALF) is None
+    long = "attention of float16 with 268,435,456 terms a product is faster in PyTorch"
+    assert why_attention_stays(call, 1024, 64, HALF) == long
+    uneven = "attention of float16 with 2,408,704 scores is faster in PyTorch"
+    assert why_attention_stays(call, 776, 64, HALF) == uneven, "16 does not divide 776"
+    assert why_attention_stays(call, 200, 64, torch.bfloat16) is None
+
+
+def test_attention_of_halves_is_pytorchs_without_matrix_units() -> None:
+    graph = graph_of(attention_layer(flash, dtype=HALF), (1, 16, 64), (64, 192), target="cuda model=v100")
+    assert any(
+        name == "_scaled_dot_product_flash_attention" and why.endswith(WITHOUT_UNITS) for name, why in stays(graph)
+    )
+
+
+def test_attention_that_is_more_than_one_stays_pytorchs() -> None:
+    def with_sums(q: Any, k: Any, v: Any) -> Any:
+        made, sums, *_ = efficient(q, k, v, None, True)
+        return (made + sums.sum(),)
+
+    def with_few_keys(q: Any, k: Any, v: Any) -> Any:
+        return flash(q, k.narrow(2, 0, 8), v.narrow(2, 0, 8), is_causal=True)
+
+    def grouped(q: Any, k: Any, v: Any) -> Any:
+        return flash(q, k.narrow(1, 0, 2), v.narrow(1, 0, 2))
+
+    refused = {
+        "attention with dropout stays PyTorch's": lambda q, k, v: flash(q, k, v, 0.5),
+        "attention whose gradients read its sums stays PyTorch's": with_sums,
+        "causal attention of other queries than keys stays PyTorch's": with_few_keys,
+        "attention of 4 heads of queries to 2 of keys stays PyTorch's": grouped,
+    }
+    for why, call in refused.items():
+        assert why_attention_stays(call, 16, 16, HALF) == why
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("options", [{}, {"causal": True}, {"scale": -0.3}, {"scale": 0.0}, {"bias": True}])
+def test_attention_is_what_pytorch_computes(name: str, options: dict[str, Any]) -> None:
+    """Of other queries than keys; a row of the bias leaves no key, and gives 0."""
+    keys = 6 if name == "flash" and options.get("causal") else 9
+    shapes = ((2, 4, 6, 8), (2, 4, keys, 8), (2, 4, keys, 5), (2, 4, 6, keys))
+    causal, scale, biased = options.get("causal", False), options.get("scale"), options.get("bias", False)
+    if biased and name == "flash":
+        pytest.skip("it takes no bias")
+
+    def function(q: Any, k: Any, v: Any, bias: Any) -> Any:
+        v = F.pad(v, (0, 3))  # kernels of PyTorch's take values as long as queries
+        return CALLS[name](q, k, v, bias if biased else None, causal, scale)[0] + 1
+
+    graph = graph_of(function, *shapes)
+    (region,) = graph.regions
+    net, _, (port,) = region.network({})
+    given = dict(zip(("q", "k", "v", "bias"), (torch.randn(shape) for shape in shapes), strict=True))
+    q, k, v, bias = given.values()
+    bias[1, 2, 3] = bias[:, :, 2, 1:] = -torch.inf
+    (made,) = net.evaluate(**{name: given[name.removesuffix("_1")].numpy() for name in net.input_names})
+    found = torch.as_strided(torch.from_numpy(made.reshape(-1)), port.shape, port.strides)
+    wanted = F.scaled_dot_product_attention(
+        q, k, F.pad(v, (0, 3)), bias if biased else None, is_causal=causal, scale=scale
+    )
+    close(found, wanted.nan_to_num() + 1)
+
+
+def test_a_layer_of_attention_in_halves_has_seven_kernels() -> None:
+    """Queries, keys and values at once, attention, a product and a norm, and two and a norm."""
+
+    def encoder(x: Any, *weights: Any) -> Any:
+        n, length, width = x.shape
+        wq, wk, wv, wo, w1, w2 = weights
+        q, k, v = (F.linear(x, w).view(n, length, 4, 16).transpose(1, 2) for w in (wq, wk, wv))
+        made = flash(q, k, v)[0].transpose(1, 2).reshape(n, length, width)
+        x = F.layer_norm(x + F.linear(made, wo), (width,))
+        return F.layer_norm(x + F.linear(F.gelu(F.linear(x, w1)), w2), (width,))
+
+    shapes = ((1, 32, 64), *[(64, 64)] * 4, (256, 64), (64, 256))
     with FakeTensorMode():
-        like = [torch.empty(each.shape, device="cuda") for each in (q, k, v)]
-        wanted = efficient_attention(*like, None, False)
-    assert [each.shape for each in (found, *others)] == [each.shape for each in wanted]
-    assert found.stride() == wanted[0].stride()
+        inputs = [torch.empty(shape, device="cuda:0", dtype=HALF) for shape in shapes]
+        gm = make_fx(encoder, decomposition_table=dict(decompositions()))(*inputs)
+    gm.graph.eliminate_dead_code()
+    graph = CompiledGraph(gm, "inference", frozenset(range(1, 7)), TorchOptions(target=H200))
+    (region,) = graph.regions
+    nodes = [node for node in region.graph.graph.nodes if node.op == "placeholder"]
+    drawn = {k: torch.randn(tuple(nodes[k].meta["val"].shape)).to(HALF) for k in region.static}
+    net, _, _ = region.network(drawn)
+    grouped = net.transform(grouping_for(resolve_target(H200)))
+    labels = [op.label.data for op in grouped.module.walk() if isinstance(op, GroupOp)]
+    assert len(labels) == 7 and "einsum_softmax_einsum" in labels
 
 
 def test_without_a_driver_regions_run_in_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:

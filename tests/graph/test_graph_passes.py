@@ -129,6 +129,7 @@ def rows_net(kind: str) -> lw.Network:
 @pytest.mark.parametrize(
     "label", ["multiply_add_softmax", "add_layer_norm_gelu", "silu_multiply_rms_norm", "log_softmax_multiply"]
 )
+@pytest.mark.few(4)
 def test_operators_over_rows_are_one_kernel_with_what_is_around_them(label: str, target: str) -> None:
     net = rows_net(label)
     feeds = feeds_of(net)

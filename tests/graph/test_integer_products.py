@@ -42,7 +42,7 @@ def steps_apart(got: Array, wanted: Array) -> float:
 @pytest.mark.parametrize("words", WORDS)
 @pytest.mark.parametrize("data", [QuantType.QUInt8, QuantType.QInt8], ids=["u8", "s8"])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_a_network_of_convolutions(words: str, data: QuantType, layout: str) -> None:
     """Windows, by channel too, a residual sum, pooling, limits, a scale of each output channel, padding."""
     proto = quantised(small_cnn(), data=data)
@@ -110,6 +110,7 @@ def test_data_that_are_quantised_in_each_run(words: str) -> None:
 
 
 @pytest.mark.parametrize("words", WORDS)
+@pytest.mark.few(2)
 def test_attention_multiplies_data_with_data(words: str) -> None:
     """Those products are of int16 where zero points are not 0; moves of elements are of integers."""
     proto = quantised(bert(1, 32, 8, 2))

@@ -12,6 +12,7 @@ from small_networks import feeds_of
 import loopwright as lw
 from loopwright.dialects.graph import ApplyOp
 from loopwright.graph.pipeline import PREPARE
+from loopwright.graph.types import shape_of
 
 SAFE = "lw-graph-simplify,cse,dce,lw-graph-masked-softmax,cse,dce,lw-graph-fold-constants,lw-graph-simplify,dce"
 
@@ -86,6 +87,23 @@ def test_sums_that_leave_the_range_of_float16_are_asked_for() -> None:
     (question,) = [op for op in made.module.walk() if isinstance(op, ApplyOp) and op.operator.data == "equal"]
     owner = question.inputs[0].owner
     assert isinstance(owner, ApplyOp) and owner.operator.data == "add"
+
+
+def test_a_stretched_mask_of_zeros_is_asked_itself() -> None:
+    """As PyTorch makes one of a condition, in float16: of zeros and -inf, stretched to the scores and added to them."""
+
+    def masked(net: Any, s: Any, m: Any) -> Any:
+        zeros = net.broadcast_to(net.constant(np.zeros((1, 1), np.float16), "zero"), shape=(4, 5))
+        kept = net.where(net.greater(net.input("row", (4, 5), "float16"), 0.0), zeros, -np.inf)
+        return net.add(s, net.broadcast_to(kept, shape=(2, 4, 5)))
+
+    net = softmax_of(masked, "float16")
+    made = net.transform(SAFE)
+    (question,) = [op for op in made.module.walk() if isinstance(op, ApplyOp) and op.operator.data in ("max", "min")]
+    assert "equal" not in operators(made) and shape_of(question.inputs[0]) == (1, 4, 5)
+    given = feeds_of(net)
+    given["row"][1] = -1
+    np.testing.assert_allclose(evaluated(made, given), evaluated(net, given), rtol=1e-5, atol=1e-6)
 
 
 def test_another_softmax_keeps_its_question() -> None:

@@ -301,10 +301,13 @@ def test_kernels_are_built_by_processes_and_kept(tmp_path: Path, monkeypatch: py
     assert all(b.artifact for b in built)
     files = list((tmp_path / "loopwright" / "kernels").glob("*/*.bin"))
     assert len(files) == 5
+    bad = [Job("sum", job.workload, 'lw-lower-te-to-loop,lw-unroll{block="x" loop="y"}') for job in jobs]
+    with pytest.raises(BuildError, match=r"kernel sum does not compile: lw-unroll"):
+        build_all(backend, bad, processes=2)
     monkeypatch.setattr("loopwright.graph.builders._in_processes", None)
     assert build_all(backend, jobs, processes=2) == built
     with pytest.raises(BuildError, match=r"kernel sum does not compile: lw-unroll"):
-        build_all(backend, [Job("sum", jobs[0].workload, 'lw-lower-te-to-loop,lw-unroll{block="x" loop="y"}')], 1)
+        build_all(backend, bad[:1], 1)
 
 
 def test_kernels_that_were_damaged_on_the_disk_are_compiled_again(

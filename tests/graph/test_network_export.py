@@ -146,6 +146,7 @@ def test_called_from_c(suffix: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".o", ".so"])
 @pytest.mark.parametrize(("machine", "target"), ELSEWHERE)
+@pytest.mark.few(2)
 def test_called_from_c_elsewhere(machine: Machine, target: str, suffix: str, tmp_path: Path) -> None:
     for net, outputs in run_in_c(tmp_path, target, suffix, machine):
         for got, wanted in zip(outputs, net.evaluate(**inputs_of(net)), strict=True):

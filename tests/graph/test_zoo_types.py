@@ -54,7 +54,7 @@ def require_right(name: str, dtype: str, layout: str, target: str) -> None:
     assert distance(got, exact) <= ROUNDINGS[dtype] * lost * of_type < np.ptp(exact)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", QUICK)
 @pytest.mark.parametrize("dtype", TYPES)

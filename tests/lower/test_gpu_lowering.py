@@ -91,6 +91,7 @@ KINDS = ("blockIdx.x", "vthread", "threadIdx.x")
 
 @pytest.mark.parametrize("extent", [1, 31, 32, 97])
 @pytest.mark.parametrize("factors", [(2, 8, 4), (1, 32, 1), (3, 5, 3)])
+@pytest.mark.few(6)
 def test_tails(extent: int, factors: tuple[int, int, int]) -> None:
     def steps(sch: Schedule) -> None:
         *loops, last = sch.split("y", "i0", [None, *factors])
@@ -104,7 +105,7 @@ def test_tails(extent: int, factors: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("size", [(1, 1, 1), (8, 8, 8), (13, 11, 7), (16, 33, 9)])
 @pytest.mark.parametrize("step", [1, 4])
 @pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_tiled_matmul(size: tuple[int, int, int], step: int, padded: bool) -> None:
     """Copies by more threads than elements, tails on all axes, rows padded."""
 
@@ -550,6 +551,7 @@ def test_an_axis_bound_twice_in_the_text_is_refused() -> None:
 
 @pytest.mark.parametrize("thread", ["vthread", "threadIdx.x"])
 @pytest.mark.parametrize("scope", ["shared", "local"])
+@pytest.mark.few(2)
 def test_a_sum_that_a_tail_alone_tells_apart_is_added_up_once(thread: str, scope: str) -> None:
     """Each of two columns needs the sum of the row, if it is there: it must not be added to what the other one has."""
     a, k = placeholder("a", 8, 7, 13), te.reduce_axis((0, 13), "k")

@@ -8,9 +8,9 @@ from gpu_programs import parse
 from lowered_runs import exact_inputs
 from tensor_programs import GROUP_FORMS, HOPPER, OPENCL, Form, scheduled
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from loopwright import te, topi
 from loopwright.backends.c_family.artifact import Artifact
@@ -21,8 +21,10 @@ from loopwright.dialects import kernel
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.loop import InterpretationError
 from loopwright.dialects.interpret.te import run_te
-from loopwright.dialects.loop import AllocOp, ForOp
+from loopwright.dialects.loop import AllocOp, ForOp, blocks_in
 from loopwright.dialects.target import Target, TargetAttr
+from loopwright.passes.analysis.matrix_product import TENSORIZE
+from loopwright.passes.lower._matrix_product import rounding_of
 from loopwright.passes.lower.expand_pipelines import ExpandPipelines
 from loopwright.passes.lower.lower_loop_to_kernel import STEPS, lower_loop_to_kernel
 from loopwright.passes.pipeline_text import apply_schedule, parse_schedule
@@ -62,6 +64,53 @@ def test_cuda_compiles_it_for_this_architecture_alone(form: Form) -> None:
     assert Artifact.from_bytes(artifact.to_bytes(), "cuda") == artifact
     assert artifact.architecture == "sm_90a" and artifact.binary[:4] == b"\x7fELF"
     assert resources.stack_bytes == 0 and resources.spill_store_bytes == 0
+
+
+ROUNDED = next(form for form in GROUP_FORMS if form.rounded)
+
+
+def test_the_copy_engine_rounds_to_tf32() -> None:
+    """Ties to even, as `te.round_to` does; the product cuts off what is left."""
+    sch, module = scheduled(ROUNDED, SHAPE, HOPPER), lowered(ROUNDED)
+    inputs = [np.random.default_rng(n).standard_normal(SHAPE[1:]).astype(np.float32) for n in range(2)]
+    inputs[0].view(np.int32)[::2] &= -1 << 12  # as far from one number of TF32 as from the other
+    (right,) = run_te(sch.workload, inputs)
+    np.testing.assert_allclose(run_kernel(module, inputs)[0], right, rtol=1e-5, atol=1e-4)
+    for copy in operations(module, kernel.BulkCopyOp):
+        assert isinstance(copy, kernel.BulkCopyOp) and copy.rounds is not None
+        copy.rounds = None
+    assert np.abs(run_kernel(module, inputs)[0] - right).max() > 1e-2
+    (launch,) = print_cuda(lowered(ROUNDED)).launches
+    assert [each.element for each in launch.maps] == ["tf32", "tf32"]
+
+
+def test_copies_by_threads_do_not_round() -> None:
+    with pytest.raises(
+        PassFailedException, match=r"cuts its factors off to tf32, and only the copy engine rounds them"
+    ):
+        lowered(ROUNDED._replace(bulk=0))
+
+
+def test_what_something_else_reads_is_not_rounded() -> None:
+    module = scheduled(ROUNDED, SHAPE, HOPPER).module.clone()
+    nest = next(op for op in module.walk() if isinstance(op, ForOp) and TENSORIZE in op.notes)
+    buffer = next(blocks_in(nest)).loads[0].buffer
+    assert rounding_of(buffer) == "tf32"
+    other = nest.clone()
+    other.annotations = None
+    around = nest.parent_block()
+    assert around is not None
+    around.insert_op_before(other, nest)
+    with pytest.raises(PassFailedException, match=r"'a_shared' is rounded for a product, and something else reads it"):
+        rounding_of(buffer)
+
+
+def test_what_is_rounded_is_of_single_precision() -> None:
+    module = lowered(BULK)
+    (copy, *_) = operations(module, kernel.BulkCopyOp)
+    copy.properties["rounds"] = UnitAttr()
+    with pytest.raises(VerifyException, match="what is rounded to TF32 is of f32"):
+        copy.verify()
 
 
 RAGGED = BULK._replace(padded=64)
@@ -195,7 +244,7 @@ def test_a_kernel_says_which_boxes_it_copies() -> None:
 
 
 def test_kernels_parse_back() -> None:
-    for form in (BULK, BY_THREADS):
+    for form in (BULK, BY_THREADS, ROUNDED):
         text = str(lowered(form))
         assert str(parse(text)) == text
 

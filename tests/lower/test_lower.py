@@ -94,7 +94,7 @@ def test_threads_of_a_gpu_are_refused_on_a_cpu() -> None:
 @pytest.mark.parametrize("inner", ["serial", "vectorize", "unroll"])
 @pytest.mark.parametrize("outer", ["serial", "parallel", "unroll"])
 @pytest.mark.parametrize("loop", "ijk")
-@pytest.mark.few(14)
+@pytest.mark.few(8)
 def test_tails(loop: str, outer: str, inner: str) -> None:
     """A split that leaves a rest, either loop of it marked."""
 
@@ -292,6 +292,7 @@ def test_padded_producer_moved_to_its_reader(stride: int, at: str) -> None:
 
 @pytest.mark.parametrize("size", [7, 5])
 @pytest.mark.parametrize("layout", ['"yy*xx/16","rc","ry*rx","yy*xx%16"', '"rc","ry*rx","yy*xx"'])
+@pytest.mark.few(2)
 def test_fused_pixels_from_a_panel(size: int, layout: str) -> None:
     """49 (or 25) pixels as one axis, in vectors of 16 with a rest, read from a panel in the order they are used in."""
     steps = (
@@ -400,6 +401,7 @@ def test_large_local_buffers_live_in_memory(size: int, scope: str) -> None:
 
 
 @pytest.mark.parametrize("vectorized", ["", "xx", "ff", "rx", "rc"])
+@pytest.mark.few(3)
 def test_masked_loads_on_borders(vectorized: str) -> None:
     """Padding read through conditions in the loads themselves, with lanes along the border and across channels."""
 

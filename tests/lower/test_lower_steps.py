@@ -7,6 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from effort import usual
 from lowered_runs import exact_inputs, instances
 from random_gpu_schedules import gpu_scheduled
 from tiled_schedules import tiled
@@ -69,7 +70,7 @@ def cpu_steps(seed: int) -> tuple[ModuleOp, ModuleOp, list[ModuleOp]]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_cpu(seed: int) -> None:
     workload, module, steps = cpu_steps(seed)
     assert steps
@@ -85,12 +86,12 @@ def test_cpu(seed: int) -> None:
 @pytest.mark.few(1)
 def test_gpu(target: str) -> None:
     attribute: Attribute = TargetAttr(parse_target(target))
-    lowered = 0
-    for seed in (*range(12), *PIPELINED):
+    seeds, lowered = (*range(6 * usual(2)), *PIPELINED), 0
+    for seed in seeds:
         _, module, steps = gpu_scheduled(Random(seed))
         module.attributes["lw.target"] = attribute
         lowered += bool(held_to_the_whole(module, f"seed {seed}: {schedule_text(steps)}"))
-    assert lowered >= 10
+    assert 2 * lowered >= len(seeds)
 
 
 def test_what_steps_decide_stands_in_the_loops() -> None:

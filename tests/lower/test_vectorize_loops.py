@@ -84,7 +84,7 @@ def decided(module: ModuleOp) -> list[LanesAttr]:
 
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_lanes_touch_what_is_decided(first: int) -> None:
     """Interpreted before and behind the decision, and written by it."""
     for seed in range(first, first + 10):

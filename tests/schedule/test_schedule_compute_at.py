@@ -284,6 +284,7 @@ def test_a_recomputed_producer_is_not_followed() -> None:
 
 
 @pytest.mark.parametrize("workload", range(len(WORKLOADS)))
+@pytest.mark.few(4)
 def test_every_step_of_the_space_is_legal_and_right(workload: int) -> None:
     for primitive in MOVES:
         steps = primitive.schedule_space(Context(), lowered(WORKLOADS[workload](), []))

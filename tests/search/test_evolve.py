@@ -203,7 +203,7 @@ def test_the_best_rows_of_a_sketch_are_tried_in_others() -> None:
 
 @pytest.mark.parametrize("method", ["sample", "legal", "features", "schedule", "mutate", "crossover"])
 @pytest.mark.parametrize("after", [0, 2])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_space_that_raises_is_left_out_and_the_others_are_searched(method: str, after: int) -> None:
     notes: list[str] = []
     spaces = [FakeSpace("a"), Failing(method, after), FakeSpace("b")]

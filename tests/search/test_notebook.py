@@ -23,7 +23,7 @@ from loopwright.search.records.file import ErrorCode, Record, Role
 from loopwright.search.tune.display import SHARE
 from loopwright.search.tune.displays import make_network_progress, make_progress
 from loopwright.search.tune.notebook import NotebookChart, NotebookTable, running_notebook
-from loopwright.search.tune.progress import Lines, TuningState
+from loopwright.search.tune.progress import ProgressLines, TuningState
 from loopwright.search.tune.scheduler import NetworkResult
 from loopwright.search.tune.state import SchedulerState, TaskRow, weighted_sum
 from loopwright.search.tune.strategy import TaskHistory
@@ -125,6 +125,7 @@ def test_any_text_folds_into_whole_html(lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize("what", HOSTILE)
+@pytest.mark.few(9)
 def test_names_and_messages_are_text(what: str) -> None:
     text = HOSTILE[what]
 
@@ -251,11 +252,11 @@ def test_a_notebook_is_known_by_its_kernel(kernel: Callable[[bool], Shown], monk
     assert running_notebook() is None and "IPython" not in sys.modules, "it is not loaded to find out"
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     kernel(False)
-    assert running_notebook() is None and isinstance(make_progress(), Lines), "IPython in a terminal"
+    assert running_notebook() is None and isinstance(make_progress(), ProgressLines), "IPython in a terminal"
     shown = kernel(True)
     assert running_notebook() is shown
     assert isinstance(make_progress(), NotebookChart) and isinstance(make_network_progress(), NotebookTable)
-    assert isinstance(make_progress(io.StringIO()), Lines), "a stream that is asked for is taken"
+    assert isinstance(make_progress(io.StringIO()), ProgressLines), "a stream that is asked for is taken"
 
 
 def test_tuning_in_a_notebook_shows_one_chart(

@@ -182,7 +182,7 @@ def test_spaces_that_cannot_be_listed_are_drawn_from_and_no_grid() -> None:
 @pytest.mark.parametrize("method", ["sample", "legal", "features", "schedule", "mutate"])
 @pytest.mark.parametrize("after", [0, 2])
 @pytest.mark.parametrize("name", ["annealing", "genetic", "random"])
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_a_space_that_raises_is_left_out_and_the_others_are_searched(name: str, method: str, after: int) -> None:
     notes: list[str] = []
     spaces = [ListedSpace("a"), Failing(method, after), ListedSpace("b")]

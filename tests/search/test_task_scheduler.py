@@ -611,6 +611,7 @@ def test_one_model_for_all_tasks_carries_over() -> None:
 
 @pytest.mark.parametrize(("target", "is_led"), [("cuda model=h200", True), ("llvm cores=2", False)])
 @pytest.mark.parametrize(("alone", "trials"), [(True, 8), (False, 8), (False, 12)])
+@pytest.mark.few(3)
 def test_the_first_batch_follows_the_model_that_ships(
     target: str, is_led: bool, alone: bool, trials: int, tmp_path: Path
 ) -> None:

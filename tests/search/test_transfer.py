@@ -15,7 +15,7 @@ from loopwright.search.cost_model.transfer import Transfer, transfer_to
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import ErrorCode, Record
 from loopwright.search.records.workload_files import workload_file, write_workload
-from loopwright.search.tune.progress import Lines
+from loopwright.search.tune.progress import ProgressLines
 
 pytestmark = pytest.mark.usefixtures("quick_measuring")
 TARGET = "llvm cores=1 vector_bytes=32"
@@ -121,7 +121,7 @@ def test_a_model_that_starts_from_others_is_asked_when_it_knows_the_task(path: P
 
 
 @pytest.mark.parametrize("options", [{}, {"transfer": False}, {"cost_model": "linear"}])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_tuning_learns_from_the_file_unless_told_otherwise(
     path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +137,7 @@ def test_tuning_learns_from_the_file_unless_told_otherwise(
     usual = new.measure_options()
     quick = replace(usual, builders=1, timing=replace(usual.timing, repeat=1, min_repeat_ms=1.0))
     tuning = lw.TuningOptions(
-        num_measure_trials=5, batch_size=3, records=path, progress=Lines(shown), final_laps=1, **options
+        num_measure_trials=5, batch_size=3, records=path, progress=ProgressLines(shown), final_laps=1, **options
     )
     assert new.tune(tuning, quick).best.ok
     said = "product: the cost model starts from 20 records of 1 other task"

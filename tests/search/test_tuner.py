@@ -34,7 +34,7 @@ from loopwright.search.tune.deadline import Deadline
 from loopwright.search.tune.display import Silent
 from loopwright.search.tune.displays import make_progress
 from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask, tune
-from loopwright.search.tune.progress import Lines, LiveBar, TuningState
+from loopwright.search.tune.progress import LiveBar, ProgressLines, TuningState
 from loopwright.search.tuners import callbacks
 
 pytestmark = pytest.mark.usefixtures("quick_measuring")
@@ -178,7 +178,7 @@ def test_when_everything_fails_the_first_error_is_shown_whole(tmp_path: Path) ->
 
 def test_a_full_disk_costs_the_records_not_the_result() -> None:
     shown = io.StringIO()
-    options = TuningOptions(num_measure_trials=12, records="/dev/full", progress=Lines(shown))
+    options = TuningOptions(num_measure_trials=12, records="/dev/full", progress=ProgressLines(shown))
     with pytest.warns(RecordWarning, match=r"^\d+ record\(s\) could not be saved$"):
         result = tune(doubling(FakeSpace()), options, MEASURE)
     assert len(result.trials) == 12 and result.best.ok
@@ -196,7 +196,7 @@ def test_a_disk_full_for_a_while_costs_nothing(tmp_path: Path, monkeypatch: pyte
         append(file, records)
 
     monkeypatch.setattr(rec, "append", sometimes)
-    options = TuningOptions(num_measure_trials=12, records=path, progress=Lines(shown))
+    options = TuningOptions(num_measure_trials=12, records=path, progress=ProgressLines(shown))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = tune(doubling(FakeSpace()), options, MEASURE)
@@ -235,7 +235,7 @@ def test_a_space_used_up_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) ->
     space = FakeSpace()
     rows = space.all_rows()[:3]
     monkeypatch.setattr(space, "sample", lambda rng, n: rows)
-    tune(doubling(space), TuningOptions(num_measure_trials=24, progress=Lines(shown)), MEASURE)
+    tune(doubling(space), TuningOptions(num_measure_trials=24, progress=ProgressLines(shown)), MEASURE)
     said = [line for line in shown.getvalue().splitlines() if "used up" in line]
     assert said == ["the search space is used up after 4 trials: there are no others"]
 
@@ -244,7 +244,7 @@ def test_a_sketch_that_fails_does_not_end_tuning(monkeypatch: pytest.MonkeyPatch
     shown = io.StringIO()
     broken = FakeSpace("broken")
     monkeypatch.setattr(broken, "features", lambda rows: [][0])
-    options = quietly(num_measure_trials=24, progress=Lines(shown))
+    options = quietly(num_measure_trials=24, progress=ProgressLines(shown))
     result = tune(doubling(FakeSpace(), broken), options, MEASURE)
     assert len(result.trials) == 24 and result.best.time_s < 0.002
     (said,) = [line for line in shown.getvalue().splitlines() if "left out" in line]
@@ -514,7 +514,7 @@ def test_another_device_than_the_target_names_is_said_once() -> None:
     shown = io.StringIO()
     for target in ("opencl model=mali-t860", "opencl cores=2"):
         task = replace(doubling(FakeSpace()), target=target)
-        tune(task, TuningOptions(num_measure_trials=2, progress=Lines(shown)), MEASURE)
+        tune(task, TuningOptions(num_measure_trials=2, progress=ProgressLines(shown)), MEASURE)
     said = [line for line in shown.getvalue().splitlines() if "is measured on" in line]
     rest = "limits are the target's, times that one's"
     assert said == [f"target opencl model=mali-t860 is measured on fake device: {rest}"]
@@ -572,7 +572,7 @@ def test_two_tuners_share_a_record_file(tmp_path: Path) -> None:
 def test_lines_tell_how_it_goes() -> None:
     shown = io.StringIO()
     task = doubling(FakeSpace(failing=0.2), flop=1e9)
-    tune(task, TuningOptions(num_measure_trials=40, progress=Lines(shown, every=10)), MEASURE)
+    tune(task, TuningOptions(num_measure_trials=40, progress=ProgressLines(shown, every=10)), MEASURE)
     lines = shown.getvalue().splitlines()
     assert lines[0] == "doubling: 40 trials"
     (failure,) = [line for line in lines if line.startswith("first failure, trial ")]
@@ -624,7 +624,7 @@ def test_a_terminal_gets_a_bar_that_its_width_does_not_break(columns: int, monke
     monkeypatch.setenv("TERM", "xterm")
     shown = Terminal()
     progress = make_progress(shown)
-    assert isinstance(progress, LiveBar) and isinstance(make_progress(io.StringIO()), Lines)
+    assert isinstance(progress, LiveBar) and isinstance(make_progress(io.StringIO()), ProgressLines)
     tune(doubling(FakeSpace(failing=0.2), flop=1e9), TuningOptions(num_measure_trials=12, progress=progress), MEASURE)
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.getvalue())
     for words in (

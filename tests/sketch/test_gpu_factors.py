@@ -91,7 +91,7 @@ def test_odd_extents_are_right(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ODD)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_odd_extents_are_right_when_interpreted_for_cuda(name: str) -> None:
     task = task_of(ODD[name](), H200)
     schedules = [sketch.schedule(row) for sketch in task.sketches for row in anywhere(sketch, 1)]

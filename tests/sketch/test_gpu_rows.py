@@ -66,6 +66,7 @@ def test_long_rows_compile_for_cuda() -> None:
 
 
 @pytest.mark.parametrize("extent", [1999, 2047, 3001])
+@pytest.mark.few(2)
 def test_long_rows_are_right(extent: int) -> None:
     task = task_of(softmax(5, extent), SMALL)
     check_on_opencl(task.module, task.reference, schedules(task))
@@ -196,7 +197,7 @@ FUSED = {
 
 
 @pytest.mark.parametrize("name", FUSED)
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_chains_are_one_kernel(name: str) -> None:
     task = task_of(FUSED[name][0](), H200)
     for schedule in schedules(task):
@@ -222,7 +223,7 @@ def test_chains_in_one_kernel_compile_for_cuda(name: str) -> None:
 
 @pytest.mark.parametrize("target", [SMALL, H200])
 @pytest.mark.parametrize("name", FUSED)
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_chains_in_one_kernel_are_right_when_interpreted(name: str, target: str) -> None:
     task = task_of(FUSED[name][1](), target)
     check_interpreted(task.module, task.reference, schedules(task, seed=1, count=1))
@@ -236,7 +237,7 @@ def test_parts_on_many_blocks_are_right_when_interpreted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*FUSED, *ODD])
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 def test_matrix_features_equal_those_of_the_ir(name: str) -> None:
     task = task_of(FUSED[name][1]() if name in FUSED else ODD[name](), H200)
     for sketch in task.sketches:

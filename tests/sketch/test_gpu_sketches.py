@@ -78,7 +78,7 @@ def test_candidates_compile_for_cuda(name: str) -> None:
 
 @pytest.mark.parametrize("target", [OPENCL, CUDA])
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(7)
+@pytest.mark.few(4)
 def test_candidates_are_right_when_interpreted(name: str, target: str) -> None:
     workload = module_for(name, target)
     check_interpreted(workload, make_reference(workload), candidates(name, target, 2))

@@ -3,6 +3,7 @@
 import effort
 import numpy as np
 import pytest
+from effort import usual
 from gpu_programs import check_interpreted, check_on_opencl
 
 import loopwright as lw
@@ -63,7 +64,7 @@ def test_slices_add_up_when_interpreted_for_cuda(name: str) -> None:
 def test_candidates_within_the_limits_are_within_those_of_the_kernel(name: str) -> None:
     """Lowering refuses what asks for more threads or shared memory than the target has."""
     task, sketch = sliced(name, "cuda model=h200")
-    for row in sketch.sample(np.random.default_rng(5), 12):
+    for row in sketch.sample(np.random.default_rng(5), usual(3) * 4):
         schedule = lw.Schedule(WORKLOADS[name](), target=task.target)
         schedule.apply(sketch.schedule(row))
         lower_to_kernel(schedule, task.target)

@@ -140,7 +140,7 @@ def test_defaults_and_samples_of_all_workloads_keep_their_limits(target: str) ->
 
 
 @pytest.mark.parametrize(("kind", "model"), PRESETS)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_defaults_keep_the_limits_of_every_known_device(kind: str, model: str) -> None:
     rng = np.random.default_rng(0)
     for name in ("conv_nchw_7x7", "two_layers", "attention", "depthwise_nchw", "softmax", "transpose"):

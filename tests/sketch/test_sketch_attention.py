@@ -56,7 +56,7 @@ SIZES = ((2, 40, 150, 24), (3, 33, 67, 10), (2, 9, 70, 5))
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_candidates_compute_attention(kind: str, sizes: tuple[int, int, int, int]) -> None:
     rng = np.random.default_rng(len(kind))
     tensors = attention(kind, *sizes)

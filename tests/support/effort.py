@@ -8,7 +8,7 @@ from typing import TypeVar
 VARIABLE = "LOOPWRIGHT_TEST_EFFORT"
 """Set by `--effort` and `--all`: what modules draw when they are imported depends on it, too."""
 
-_SHARE = 4
+_SHARE = 6
 """Of what is drawn at random, the default run takes one in so many."""
 
 T = TypeVar("T")

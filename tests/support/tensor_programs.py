@@ -32,6 +32,8 @@ class Form(NamedTuple):
     """Factors are rounded to TF32."""
     padded: int = 0
     """The number that extents are padded to multiples of; 0 for none."""
+    parts: int = 1
+    """Parts of eight columns of a result that a thread writes at once."""
 
 
 FORMS = (
@@ -50,6 +52,9 @@ GROUP_FORMS = (
     Form("wgmma.m64n64k16.bf16", "bfloat16", result="bfloat16", k_steps=2, warps=(1, 1), tiles=(1, 1), span=64, bulk=1),
     Form("wgmma.m64n32k32.s8", "int8", "int32", "int32", k_steps=4, warps=(1, 1), tiles=(2, 1), bulk=1),
     Form("wgmma.m64n64k16.f16", transpose_b=False, k_steps=4, warps=(2, 1), tiles=(1, 1), stages=3, bulk=1),
+    Form(
+        "wgmma.m64n64k8.tf32", "float32", result="float32", k_steps=4, warps=(1, 1), tiles=(1, 1), bulk=1, rounded=True
+    ),
     Form("wgmma.m64n64k16.f16", transpose_a=True, transpose_b=False, k_steps=4, warps=(1, 1), tiles=(1, 1), stages=1),
 )
 """Products of warp groups; copied in bulk, by threads, and without a pipeline."""
@@ -97,10 +102,22 @@ def scheduled(form: Form, shape: Sequence[int], target: str = CUDA) -> Schedule:
         sch.bind(operand, lane, "threadIdx.x")
         sch.vectorize(operand, vector)
     sch.reverse_compute_at("d", tile.lane)
+    if form.parts > 1:
+        join_parts(sch, form.parts)
     sch.vectorize("d", sch.get_loops("d")[-1])
     if form.stages > 1:
         sch.software_pipeline(block, tile.fill, form.stages, bulk=form.bulk)
     return sch
+
+
+def join_parts(sch: Schedule, count: int) -> None:
+    """Make one loop of the pairs of several parts of a result."""
+    *_, parts, rows, pair = sch.get_loops("d")
+    part, within = sch.split("d", parts, (0, count))
+    sch.reorder("d", part, rows, within, pair)
+    for loop in (part, rows):
+        sch.unroll("d", loop)
+    sch.fuse("d", within, pair)
 
 
 # -- products that rules find -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Rounding to TF32: the nearest of 10 mantissa bits, ties away from zero; and products that tensor cores compute so."""
+"""Rounding to TF32: the nearest of 10 mantissa bits, ties to even; and products that tensor cores compute so."""
 
 import numpy as np
 import pytest
@@ -20,18 +20,19 @@ def rounded(values: np.ndarray) -> np.ndarray:
 
 def test_the_nearest_of_ten_bits() -> None:
     values = np.random.default_rng(0).standard_normal(500).astype(np.float32)
+    values[::5].view(np.int32)[:] &= -1 << 12  # as far from one as from the other
     found = rounded(values)
     assert not np.any(found.view(np.int32) & 0x1FFF)
     scale = 2.0 ** (10 - np.floor(np.log2(np.abs(values.astype(np.float64)))))
-    nearest = np.trunc(values * scale + np.copysign(0.5, values)) / scale
-    np.testing.assert_array_equal(found, nearest.astype(np.float32))
+    np.testing.assert_array_equal(found, (np.rint(values * scale) / scale).astype(np.float32))
 
 
-def test_ties_go_away_from_zero_and_nan_stays() -> None:
+def test_ties_go_to_even_and_nan_stays() -> None:
     """The NaN that GPUs make has all bits set, and must not become a number."""
-    tie = np.float32(1 + 2.0**-11)
-    values = np.array([tie, -tie, np.inf, -np.inf, 0.0, 3.5], np.float32)
-    np.testing.assert_array_equal(rounded(values), [1 + 2.0**-10, -1 - 2.0**-10, np.inf, -np.inf, 0.0, 3.5])
+    down, up = np.float32(1 + 2.0**-11), np.float32(1 + 3 * 2.0**-11)
+    values = np.array([down, -down, up, -up, np.inf, -np.inf, 0.0, 3.5], np.float32)
+    near = 1 + 2.0**-9
+    np.testing.assert_array_equal(rounded(values), [1, -1, near, -near, np.inf, -np.inf, 0.0, 3.5])
     assert np.isnan(rounded(np.array([0x7FFFFFFF, 0x7FC00000], np.int32).view(np.float32))).all()
 
 

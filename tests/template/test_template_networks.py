@@ -165,6 +165,7 @@ def test_anchors_differ_by_operator_and_shapes_and_not_by_what_follows() -> None
 
 @pytest.mark.parametrize("standalone", [False, True])
 @pytest.mark.few(1)
+@pytest.mark.slow(2)
 def test_a_tuned_config_is_applied_to_each_kernel_with_its_own_epilogue(standalone: bool) -> None:
     """The task is that of a kernel with a bias and a relu, or of the operator alone."""
     net = network()

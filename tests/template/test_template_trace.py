@@ -105,7 +105,7 @@ def test_bodies_that_take_long_to_build_are_not_legal_on_a_cpu(
 
 def test_legal_configs_keep_every_limit_and_others_say_which() -> None:
     task = lw.TemplateTask(*GPU_TASKS[-1])
-    rows = sampled(task, examples(320))
+    rows = sampled(task, examples(480))
     legal = task.legal(rows)
     reasons = [task.why_not(row) for row in rows[~legal]]
     assert any("bytes of shared memory in a block on this target, got" in str(r) for r in reasons)

@@ -74,7 +74,7 @@ def test_proposals_are_legal_distinct_and_the_same_for_the_same_seed(
 
 
 @pytest.mark.parametrize("make", TUNERS)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_space_is_used_up_to_the_last_config(make: type[lw.tuners.Tuner]) -> None:
     task = lw.TemplateTask("dense", (4, 4, 2), "llvm cores=1 vector_bytes=32")
     result = make(task).tune(10_000, analytic_cost)

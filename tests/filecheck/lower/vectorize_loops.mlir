@@ -262,4 +262,4 @@ func.func @unheard_of(%b: memref<8xf32> {lw.name = "b", lw.output}) attributes {
   func.return
 }
 
-// CHECK: lanes touch elements as one of scalar, vector, scattered, joined, single, strided, got wide
+// CHECK: lanes touch elements as one of scalar, vector, scattered, joined, transposed, single, strided, got wide
