@@ -40,7 +40,8 @@ _BYTE_UNITS = {"uint8": ("avx512vnni", "avxvnni", "amx-int8"), "int8": ("dotprod
 """Words that data of products are kept in -> the features of CPUs that have instructions for them."""
 _FLAT = "lw-graph-flatten-softmax{{least_rows={}}},lw-graph-simplify,dce"
 _UNITS_SINCE, _TILE = 80, 16
-"""The compute capability from which on attention of 16-bit floats is one kernel, and what divides its extents."""
+"""The compute capability from which on attention of 16-bit floats is one kernel; its least queries, and what divides
+the elements of keys and values."""
 _LANE_BYTES = 4
 """Bytes of a lane of attention, which is of float32."""
 
@@ -49,7 +50,7 @@ def grouping_for(target: Target) -> str:
     """Return the passes from a network as it was built to groups for a target.
 
     On CPUs attention is one group where its queries fill the lanes of a vector; with fewer its kernels stay apart. On
-    CUDA devices with matrix units it is where it is of 16-bit floats and tiles divide it.
+    CUDA devices with matrix units it is where it is of 16-bit floats, and tiles divide the elements of keys and values.
     """
     return f"{_INTEGERS.format(words_for(target))},{_groups(target)}"
 

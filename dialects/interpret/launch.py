@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -45,6 +46,8 @@ def launch(around: Program, op: kernel.LaunchOp) -> Step:
     steps = program.block(op.body.block)
     blocks, threads = prod(op.grid_size), program.threads
     at_once = max(1, min(MOST_THREADS // threads.per_block, MOST_BYTES // program.held_bytes))
+    if any(isinstance(loop, scf.ForOp) and _multiplies_apart(loop) for loop in op.walk()):
+        at_once = 1
 
     def step(values: list[Any]) -> None:
         for outside, inside in program.vectors:
@@ -65,6 +68,12 @@ def launch(around: Program, op: kernel.LaunchOp) -> Step:
             memory.shadow.end_launch()
 
     return step
+
+
+def _multiplies_apart(loop: scf.ForOp) -> bool:
+    """True for a loop around products of warp groups, to which all of them come, with an end for each block."""
+    ends = not isinstance(loop.ub.owner, arith.ConstantOp)
+    return ends and any(isinstance(op, kernel.WarpGroupProductOp) for op in loop.walk())
 
 
 def _across(program: ThreadProgram, values: list[Any]) -> Sequence[Shared]:

@@ -17,7 +17,7 @@ PRODUCTS = ("batch_matmul", "einsum")
 
 @dataclass(frozen=True)
 class Form:
-    """Attention that is one kernel: of these types, with so many queries at least, and `tile` dividing its extents.
+    """Attention that is one kernel: of these types, with so many queries at least, and `tile` dividing its elements.
 
     With `lanes` queries are lanes, and what differs from one to the next in the steps is constant: that of other
     tensors is loaded one by one (12 heads of 512 x 512 x 64 with such a mask take 16.9 ms in one kernel, 16.0 in three;
@@ -47,7 +47,7 @@ def attention_before(op: ApplyOp, form: Form) -> list[ApplyOp]:
     if not scored:
         return []
     (of_keys, _), (_, of_values) = _extents(scored[0]), _extents(op)
-    if any(n % form.tile for n in (*shape[-2:], *of_keys, *of_values)):
+    if any(n % form.tile for n in (*of_keys, *of_values)):
         return []
     return [*scored, softmax, op]
 

@@ -299,7 +299,7 @@ class _Grid:
         return found
 
     def _in_group(self, name: str, place: Grid) -> Grid:
-        """How far places are from the first one of their group; Mismatch unless they are as far in all groups."""
+        """Distances of places from the first one of their group; Mismatch unless they are the same in all groups."""
         whole = self.axes[I_AXIS].shape
         groups = np.broadcast_to(place, (whole[0] * self.groups, *whole[1:])).reshape(self.groups, *whole)
         moved = groups - groups.reshape(self.groups, -1)[:, 0].reshape(-1, *(1 for _ in whole))

@@ -54,6 +54,14 @@ class WeightedSum:
         return [self.weight.result, _multiplied(self.weight)]
 
     @property
+    def score(self) -> SSAValue:
+        """The element of the softmax that the body of `exponential` takes the maximum from."""
+        power = self.exponential.yielded[0].owner
+        difference = power.operands[0].owner if isinstance(power, math.ExpOp) else None
+        assert isinstance(difference, arith.SubfOp), "it was matched"
+        return difference.lhs
+
+    @property
     def row(self) -> list[IndexExpr]:
         """The row of the softmax that an instance of `total` takes its weight from."""
         indices = self.weight.indices.data

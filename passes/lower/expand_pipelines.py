@@ -45,7 +45,7 @@ from ._product_waits import goes_on, is_of_warp_group, wait_for_products
 from ._run_ahead import ASYNCHRONOUS, BEYOND, BULK, blocks_of, run_ahead
 from ._starts import starts_before
 from ._steps import note_step, require_after
-from .start_reductions import StartReductions
+from .end_loops import EndLoops
 
 ASYNC_COPIES_SINCE = 80
 """The first compute capability that copies to shared memory by itself (CUDA C++ Programming Guide)."""
@@ -71,14 +71,14 @@ class ExpandPipelines(ModulePass):
     to registers of its own before the work of an iteration, and stores them behind it. The allocations of the loop
     move before it, as its iterations share them.
 
-    Requires: the starts of reductions written out (`lw-start-reductions`).
+    Requires: loops that end as they will (`lw-end-loops`): what ends before its extent copies nothing beyond that.
     """
 
     name = "lw-expand-pipelines"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in functions_on_loops(op):
-            require_after(func, self.name, StartReductions.name)
+            require_after(func, self.name, EndLoops.name)
             expand_pipelines(func, target_of(op))
 
 
@@ -162,7 +162,7 @@ class _Pipeline:
         for step in range(self.ahead):
             nests = [*map(self._by_engine, self.bulk), *map(self._asynchronous, self.by_itself)]
             nests += map(self._clone, self.held)
-            ops.append(AtOp(self.loop.loop_name, constant(step), Region(Block(nests))))
+            ops.append(self._at(constant(step), nests))
             ops += self._commit()
         return ops
 
@@ -190,8 +190,13 @@ class _Pipeline:
 
     def _later(self, nests: Sequence[Operation]) -> AtOp:
         k = axis(self.loop.loop_name)
-        left = self.loop.size - 1 - self.ahead - k
-        return AtOp(self.loop.loop_name, k + self.ahead, Region(Block(nests)), [left])
+        return self._at(k + self.ahead, nests, [self.loop.size - 1 - self.ahead - k])
+
+    def _at(self, iteration: IndexExpr, nests: Sequence[Operation], where: Sequence[IndexExpr] = ()) -> AtOp:
+        """Nests for another iteration, where the loop comes to it."""
+        ends = self.loop.ends.data if self.loop.ends is not None else ()
+        reached = [c.substitute({self.loop.loop_name: iteration}) for c in ends]
+        return AtOp(self.loop.loop_name, iteration, Region(Block(nests)), [*where, *reached])
 
     def _commit(self) -> list[Operation]:
         return [CommitOp()] if self.by_itself else []

@@ -13,6 +13,7 @@ from ..analysis.nest import functions_on_loops
 from ..build_limits import USUAL_LIMITS, BuildLimits
 from ..collector import collector_paused
 from ._steps import require_none
+from .end_loops import EndLoops, end_loops
 from .expand_pipelines import ExpandPipelines, expand_pipelines
 from .keep_in_registers import KeepInRegisters, keep_in_registers
 from .place_barriers import PlaceBarriers, place_barriers
@@ -30,6 +31,7 @@ STEPS: tuple[type[ModulePass], ...] = (
     PlaceBuffers,
     PlaceBarriers,
     StartReductions,
+    EndLoops,
     ExpandPipelines,
     SettleLoopKinds,
     PlacePredicates,
@@ -68,6 +70,7 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
             place_buffers(func, target.is_gpu)
             place_barriers(func, target.is_gpu)
             start_reductions(func)
+            end_loops(func)
             expand_pipelines(func, target)
             settle_loop_kinds(func, target)
             place_predicates(func, target.is_gpu)

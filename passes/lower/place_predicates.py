@@ -190,7 +190,7 @@ class _Walk:
         if kind == SERIAL and op.size > 1 and taken_ahead(op) is None and not nest.starts:
             ends = self._ends(op, nest)
             if ends:
-                op.ends = IndicesAttr(tuple(ends))
+                op.ends = IndicesAttr((*(op.ends.data if op.ends is not None else ()), *ends))
                 self.known |= set(ends)
         with self._inside(op, kind):
             for child in list(op.body.block.ops):

@@ -100,7 +100,7 @@ class _Settling:
         kind = self._kind(op)
         if taken_ahead(op) is None:  # a pipelined loop counts its iterations
             self._take_limit(op)
-            if kind == SERIAL and op.size > 1 and self._copies(op) <= self.limit:
+            if kind == SERIAL and op.size > 1 and op.ends is None and self._copies(op) <= self.limit:
                 kind = "unrolled"
         if kind != op.loop_kind:
             op.written = WrittenAttr(kind, self._exceptions(op, kind))

@@ -147,7 +147,7 @@ def replay_division(nest: Nest, stages: Stages, is_rounded: bool) -> None:
     _sized_replace(nest, stages, [*made, parts, last], [total, stages.quotient], rounded)
 
 
-def replay_blocks(nest: Nest, stages: Stages, terms: Size, is_rounded: bool) -> None:
+def replay_blocks(nest: Nest, stages: Stages, terms: Size, is_rounded: bool, is_padded: bool) -> None:
     total, write = stages.total, stages.total.writes[0]
     blocks = ceil_div(_reduced(total).extent, terms)
     names = [fresh_name(f"{total.name}_{part}", nest.stage_names) for part in ("part", "run")]
@@ -175,6 +175,8 @@ def replay_blocks(nest: Nest, stages: Stages, terms: Size, is_rounded: bool) -> 
         Stage(names[1], axes, writes, reads, dict(_JOINING), "custom", dict(_JOINING)),
         _sized_last(stages, carried[0], Access(carried[1], list(write.indices))),
     ]
+    for stage in made if is_padded else ():
+        stage.caps.clear()
     old = [stages.largest, stages.exponential, stages.denominator, stages.quotient, total]
     _sized_replace(nest, stages, made, old, rounded)
 

@@ -12,11 +12,13 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, ModuleOp
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ...dialects.attributes import Axis
+from ...dialects.attributes import Axis, IndicesAttr
 from ...dialects.element import is_float
-from ...dialects.index import IndexExpr, axis
+from ...dialects.index import IndexExpr, Ranges, axis
 from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, buffer_shape, buffer_type
-from ...dialects.te import YieldOp
+from ...dialects.te import PredicateOp, YieldOp
+from ..analysis.access import is_argument, writers
+from ..analysis.masked import KEPT, kept_where
 from ..analysis.nest import (
     block_names,
     buffer_name,
@@ -28,11 +30,12 @@ from ..analysis.nest import (
     functions,
     nest_around,
 )
+from ..analysis.regions import interval_of
 from ..analysis.weighted_sum import NoWeightedSum, WeightedSum, match_weighted_sum
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes
 from ..primitive import Primitive
-from ._inlining import copy_body
+from ._inlining import TRAPPING, copy_body
 from ._moving import drop_buffer, take_out
 from ._online_sizes import BUFFERS, replay_blocks, replay_division, stages_of
 from ._reduction import element_type
@@ -47,12 +50,14 @@ class Plan:
     """The blocks that are replaced, the terms of a block (0: all), and the names of new blocks and buffers.
 
     `names` are of the block of partial sums and of that of running ones; `buffers` of what the first of these writes
-    and the three that the second does. Exponentials are `rounded` for the product as their quotients were.
+    and the three that the second does. Exponentials are `rounded` for the product as their quotients were. With
+    `padded` the last block is as long as the others.
     """
 
     found: WeightedSum
     terms: int
     rounded: bool
+    padded: bool
     names: tuple[str, str]
     buffers: tuple[str, str, str, str]
 
@@ -75,6 +80,9 @@ class OnlineSoftmax(Primitive[Plan]):
     the softmax and the product no longer are; with `rounded` of 1 the exponentials are in their place, for the product
     alone, as instructions that multiply the narrower type want them, and devices may approximate them (`afn`).
 
+    Where `terms` does not divide those there are, the last block is run under a predicate. With `padded` of 1 it is as
+    long as the others: terms beyond the end are -inf, their exponentials 0, and so are the values that they weigh.
+
     Requires: `block` a sum of products with a factor that is a softmax over the reduce axis, which it alone reads, in
     five blocks that nothing was done to; exponentials of the type that the sum has; with `rounded`, quotients that are
     rounded.
@@ -84,6 +92,7 @@ class OnlineSoftmax(Primitive[Plan]):
     block: str
     terms: int = 0
     rounded: int = 0
+    padded: int = 0
 
     def check(self, module: ModuleOp) -> Plan:
         block = find_block(self, module, self.block)
@@ -103,6 +112,11 @@ class OnlineSoftmax(Primitive[Plan]):
             raise self.error(f"rounded must be 0 or 1, got {self.rounded}", at=block)
         if self.rounded and _rounding(found.quotient) is None:
             raise self.error(f"'{found.quotient.block_name}' does not round its quotients", at=found.quotient)
+        if self.padded not in (0, 1) or (self.padded and not self.terms):
+            raise self.error(f"padded must be 0, or 1 for blocks of terms, got {self.padded}", at=block)
+        trapping = [b for b in (found.largest, block) if any(op.name in TRAPPING for op in b.body.block.ops)]
+        if self.padded and trapping:
+            raise self.error(f"'{trapping[0].block_name}' divides integers, which may be by zeros", at=trapping[0])
         func = function_of(block)
         names, buffers = list[str](), list[str]()
         for wanted in (f"{self.block}_part", f"{self.block}_run"):
@@ -111,7 +125,8 @@ class OnlineSoftmax(Primitive[Plan]):
             wanted = f"{buffer_name(block.outputs[0])}_{part}"
             buffers.append(fresh_buffer_name(wanted, {*buffer_names(func), *buffers}))
         partial, run, total, largest = buffers
-        return Plan(found, self.terms, bool(self.rounded), (names[0], names[1]), (partial, run, total, largest))
+        made = (partial, run, total, largest)
+        return Plan(found, self.terms, bool(self.rounded), bool(self.padded), (names[0], names[1]), made)
 
     def rewrite(self, plan: Plan) -> None:
         if plan.terms:
@@ -122,7 +137,7 @@ class OnlineSoftmax(Primitive[Plan]):
     def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
         stages = stages_of(nest, nest.stage(self.block))
         if self.terms:
-            replay_blocks(nest, stages, sizes.of(self.terms), bool(self.rounded))
+            replay_blocks(nest, stages, sizes.of(self.terms), bool(self.rounded), bool(self.padded))
         else:
             replay_division(nest, stages, bool(self.rounded))
 
@@ -237,6 +252,18 @@ def _divide_last(plan: Plan) -> None:
     _replace(plan, [*rounded, parts, last], [total, dropped], [dropped.outputs[0]])
 
 
+def _is_whole(load: LoadOp, ranges: Ranges) -> bool:
+    """True where a block, as `pad` made it longer, writes all that a load may read in a body over `ranges`."""
+    found = [] if is_argument(load.buffer) else writers(load.buffer)
+    if len(found) != 1 or found[0].conditions:
+        return False
+    shape, extents = buffer_shape(load.buffer), {a.name: a.extent for a in found[0].axes}
+    written = [extents.get(str(e.as_axis()), 0) for e in found[0].write_indices[0]]
+    return written == [*shape] and all(
+        e.bounds(ranges)[0] >= 0 and e.bounds(ranges)[1] < n for e, n in zip(load.indices.data, shape, strict=True)
+    )
+
+
 class _Blocked:
     """The rewrite to blocks of terms: nests that replace those of a softmax and of the sum that it weighs.
 
@@ -293,10 +320,18 @@ class _Blocked:
             if block is self.found.exponential:
                 ops += self._guard(ops[0].results[0])
             values = dict.fromkeys(old, ops[-1].results[0])
-        copied, (result,) = copy_body(block, {over.name: term}, {a.name: (0, a.extent - 1) for a in axes}, (), values)
+        ranges = {a.name: (0, a.extent - 1) for a in axes}
+        inside = [self.extent - 1 - term] if self.plan.padded else []
+        copied, (result,) = copy_body(block, {over.name: term}, ranges, inside, values)
+        for copy in copied:
+            if isinstance(copy, LoadOp) and _is_whole(copy, ranges):
+                copy.where = None
         ops += copied
         if block is self.found.exponential and self.plan.rounded:
             _approximate(copied)
+        if inside and block in (self.found.largest, self.found.exponential):
+            ops += self._chosen(inside, result, 0.0 if block is self.found.exponential else -inf)
+            result = ops[-1].results[0]
         label = self.plan.names[0] if block is self.found.total else block.block_name
         indices = _in_block(block.write_indices[0], over, outer, inner)
         made = _plain_block(label, axes, output, indices, _body(ops, result), block.combiner.data)
@@ -323,7 +358,7 @@ class _Blocked:
 
     def _cut(self, made: BlockOp, outer: Axis, inner: Axis) -> None:
         """Leave out the terms of the last block that are none."""
-        if self.extent % self.plan.terms:
+        if self.extent % self.plan.terms and not self.plan.padded:
             term = axis(outer.name) * self.plan.terms + axis(inner.name)
             made.rebind(made.bindings.data, [self.extent - 1 - term])
 
@@ -342,6 +377,11 @@ class _Blocked:
         lowest, zero = self._constant(-inf), self._constant(0.0)
         empty = arith.CmpfOp(largest, lowest.result, "oeq")
         return [lowest, zero, empty, arith.SelectOp(empty.result, zero.result, largest)]
+
+    def _chosen(self, conditions: Sequence[IndexExpr], value: SSAValue, other: float) -> list[Operation]:
+        """Return what makes a value another one where one of the conditions fails."""
+        holds, number = PredicateOp(conditions), self._constant(other)
+        return [holds, number, arith.SelectOp(holds.result, value, number.result)]
 
     def _joined(self, largest: SSAValue, sums: SSAValue, partial: SSAValue) -> tuple[BlockOp, BlockOp]:
         """Return the block that carries weighted sum, sum and maximum over blocks of terms, and the last division."""
@@ -364,9 +404,24 @@ class _Blocked:
             "custom",
             identity=[self._number(0.0), self._number(0.0), self._number(-inf)],
             combine=self._combine(),
+            annotations={KEPT: IndicesAttr(kept)} if (kept := self._kept(outer)) else None,
         )
         quotient = _quotient(LoadOp(carried[0], indices), LoadOp(carried[1], indices))
         return run, _plain_block(total.block_name, spatial, output, indices, quotient)
+
+    def _kept(self, outer: Axis) -> tuple[IndexExpr, ...]:
+        """Return the conditions, over the axes of sums and over blocks, that fail where a block is -inf all over."""
+        found = self.found
+        names = [str(e.as_axis()) for e in found.exponential.write_indices[0]]
+        inner = fresh_name("term", names)
+        indices = [*found.row]
+        indices.insert(found.dimension, axis(outer.name) * self.plan.terms + axis(inner))
+        parts = [
+            interval_of(c, {inner: (0, self.plan.terms - 1)})
+            for c in kept_where(found.score, dict(zip(names, indices, strict=True)))
+        ]
+        most = [part.low + (part.extent - 1) for part in parts]
+        return tuple(c for c in dict.fromkeys(most) if outer.name in c.axes())
 
     def _combine(self) -> Region:
         """Return how two triples are joined, with the exponential of the distance of the maxima, 0 of equal ones."""

@@ -1,8 +1,8 @@
-"""Extend a sum of products to a multiple of a factor, with zeros, so that tiles divide it."""
+"""Extend a block to a multiple of a factor, a sum of products with zeros, so that tiles divide it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -14,12 +14,13 @@ from xdsl.rewriter import Rewriter
 from ...dialects.attributes import AxesAttr, Axis
 from ...dialects.index import axis
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape, buffer_type, scope_of
-from ..analysis.access import writers
+from ..analysis.access import is_argument, writers
 from ..analysis.matrix_product import before_rounding, load_of_factor
 from ..analysis.nest import buffer_name, find_block, find_loop, functions, only_child
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes, ceil_div
 from ..primitive import Primitive
+from ._inlining import TRAPPING
 from ._staging import legal_steps, redirect_load
 
 TRIED = 16
@@ -28,14 +29,14 @@ TRIED = 16
 
 @dataclass(frozen=True)
 class Plan:
-    """The block, its loop and iterator, the new extent, the loads to mask, and the dimension of the result, if any."""
+    """The block, its loop and iterator, the new extent, the loads to mask, and the dimension of each result, if any."""
 
     block: BlockOp
     loop: ForOp
     iterator: Axis
     extent: int
     loads: tuple[LoadOp, ...]
-    dimension: int | None
+    dimensions: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,14 @@ class Pad(Primitive[Plan]):
 
     `for i in 32 { block c (i in 32) { C[i] += A[i] where (19 - i >= 0) * B } }` with C of 32
 
-    Terms beyond the end are zero, results beyond it are read by nobody. The masks move into copies of the factors
-    (`cache_read` with a layout), so that the block itself has no predicate, which a matrix instruction requires.
+    Terms beyond the end are zero, results beyond it are read by nobody. Loads that come to be beyond the end of what
+    they read are zero there. The masks move into copies of the factors (`cache_read` with a layout), so that the block
+    itself has no predicate, which a matrix instruction requires.
 
-    Requires: a sum of products of loads, without a predicate; a loop that is an iterator of it, around nothing else;
-    for a reduce loop, that both factors move with it; for another one, a result that is no argument (`cache_write`
-    before), written there at the iterator, and at least one factor that moves with it. An extent that is a multiple
-    stays.
+    Requires: a block without a predicate; a loop that is an iterator of it, around nothing else; for a reduce loop, a
+    sum of products of two loads, which both move with it; for another one, results that are no arguments
+    (`cache_write` before), written there at the iterator, and no division of integers, which zeros would stop. An
+    extent that is a multiple stays.
     """
 
     name = "lw-pad"
@@ -64,13 +66,17 @@ class Pad(Primitive[Plan]):
         if self.factor < 1:
             raise self.error(f"factor must be at least 1, got {self.factor}", at=loop)
         iterator = self._iterator(block, loop)
-        loads = self._factors(block)
-        moving = tuple(x for x in loads if any(iterator.name in e.axes() for e in x.indices.data))
-        if not moving or (iterator.reduce and len(moving) < len(loads)):
-            rule = "both factors must move with it" if iterator.reduce else "a factor must move with it"
-            raise self.error(f"'{self.loop}' is padded with zeros, so {rule}", at=block)
         extent = -(-iterator.extent // self.factor) * self.factor
-        return Plan(block, loop, iterator, extent, moving, self._dimension(block, iterator))
+        loads = self._factors(block) if iterator.reduce else block.loads
+        moving = tuple(x for x in loads if any(iterator.name in e.axes() for e in x.indices.data))
+        if iterator.reduce:
+            if len(moving) < len(loads):
+                raise self.error(f"'{self.loop}' is padded with zeros, so both factors must move with it", at=block)
+            return Plan(block, loop, iterator, extent, moving, ())
+        self._require_harmless(block, moving)
+        beyond = tuple(load for load in moving if is_argument(load.buffer) or _ends_before(load, iterator, extent))
+        dimensions = tuple(self._dimension(block, iterator, number) for number in range(len(block.outputs)))
+        return Plan(block, loop, iterator, extent, beyond, dimensions)
 
     def _iterator(self, block: BlockOp, loop: ForOp) -> Axis:
         found = [a for a in block.axes if block.bound[a.name].as_axis() == loop.loop_name]
@@ -97,10 +103,15 @@ class Pad(Primitive[Plan]):
             raise self.error(f"'{self.block}' must add up products of two loads", at=block)
         return tuple(x for x in loads if x is not None)
 
-    def _dimension(self, block: BlockOp, iterator: Axis) -> int | None:
-        if iterator.reduce:
-            return None
-        buffer, write = block.outputs[0], block.write_indices[0]
+    def _require_harmless(self, block: BlockOp, moving: Sequence[LoadOp]) -> None:
+        """Refuse what stops at zeros, and places that are read."""
+        if any(op.name in TRAPPING for op in block.body.block.ops):
+            raise self.error(f"'{self.block}' divides integers, which may be by the zeros beyond the end", at=block)
+        if any(load.positions for load in moving):
+            raise self.error(f"'{self.block}' must read where its iterators say, not where data does", at=block)
+
+    def _dimension(self, block: BlockOp, iterator: Axis, number: int) -> int:
+        buffer, write = block.outputs[number], block.write_indices[number]
         if not isinstance(buffer.owner, AllocOp) or buffer.owner.alignment is not None:
             rule = "gets longer, so it must be no argument and not aligned yet: cache_write before"
             raise self.error(f"'{buffer_name(buffer)}' {rule}", at=block)
@@ -118,8 +129,8 @@ class Pad(Primitive[Plan]):
         axes = tuple(Axis(a.name, plan.extent, a.reduce) if a == plan.iterator else a for a in plan.block.axes)
         plan.block.iterators = AxesAttr(axes)
         plan.loop.extent = IntAttr(plan.extent)
-        if plan.dimension is not None:
-            _lengthen(plan.block.outputs[0], plan.dimension, plan.extent)
+        for output, dimension in zip(plan.block.outputs, plan.dimensions, strict=False):
+            _lengthen(output, dimension, plan.extent)
 
     def _grows(self, plan: Plan) -> bool:
         return plan.extent > plan.iterator.extent
@@ -129,9 +140,9 @@ class Pad(Primitive[Plan]):
         iterator = next(i for i in stage.iterators if i.bound.as_name == loop.name)
         loop.extent = iterator.extent = ceil_div(loop.extent, factor) * factor
         if not iterator.is_reduce:
-            (write,) = stage.writes
-            dimension = stage.dimension_of[iterator.name]
-            write.buffer.shape[dimension] = iterator.extent
+            for write in stage.writes:
+                dimension = next(d for d, e in enumerate(write.indices) if e.as_name == iterator.name)
+                write.buffer.shape[dimension] = iterator.extent
 
     def describe(self) -> str:
         return f"Extend loop {self.loop} of {self.block} to a multiple of {self.factor}, with zeros."
@@ -145,6 +156,14 @@ class Pad(Primitive[Plan]):
         for func in functions(module):
             for block in blocks_in(func):
                 yield from (cls(block.block_name, x.loop_name, TRIED) for x in block.enclosing_loops)
+
+
+def _ends_before(load: LoadOp, iterator: Axis, extent: int) -> bool:
+    """True where a load, of a block whose iterator gets longer, may be beyond the end of its buffer."""
+    owner = load.parent_op()
+    assert isinstance(owner, BlockOp)
+    ranges = {a.name: (0, (extent if a == iterator else a.extent) - 1) for a in owner.axes}
+    return any(e.bounds(ranges)[1] >= n for e, n in zip(load.indices.data, buffer_shape(load.buffer), strict=True))
 
 
 def _lengthen(buffer: SSAValue, dimension: int, extent: int) -> None:

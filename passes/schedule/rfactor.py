@@ -16,6 +16,7 @@ from ...dialects.index import ZERO, IndexExpr, axis
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape, buffer_type, scope_of
 from ...dialects.te import IndexOp, PredicateOp, YieldOp
 from ..analysis.access import is_under, readers
+from ..analysis.masked import KEPT
 from ..analysis.nest import (
     block_names,
     buffer_name,
@@ -317,7 +318,7 @@ def _final_block(block: BlockOp, plan: Plan, partial: Axis, buffers: Sequence[SS
         where=conditions_at_start(block),
         identity=block.identity.data if block.identity is not None else None,
         combine=block.combine.clone() if block.combine is not None else None,
-        annotations=block.notes or None,
+        annotations={key: note for key, note in block.notes.items() if key != KEPT},
     )
 
 

@@ -50,6 +50,8 @@ class AttentionModel:
 
     `names` are those of the numbers of a candidate: warps of a block, matrices of 16 queries of a warp, keys of a
     block, and blocks of keys that are there or under way; `resident` is that of the blocks that registers are for.
+    Queries and keys are `ragged` where they are extended to whole tiles. Where attention `ends_early`, each query sees
+    one key more than the one before, the last one all of them, and blocks of keys that none of a tile sees are skipped.
     """
 
     target: Target
@@ -60,6 +62,8 @@ class AttentionModel:
     sizes: tuple[int, int]
     names: tuple[str, str, str, str]
     resident: str
+    ragged: tuple[bool, bool] = (False, False)
+    ends_early: bool = False
 
     element_instructions: ClassVar[float] = ELEMENT_INSTRUCTIONS
     result_instructions: ClassVar[float] = RESULT_INSTRUCTIONS
@@ -108,8 +112,10 @@ class AttentionModel:
         mask &= allotted(registers) * threads * c[self.resident] <= on.registers
         mask &= self.shared_bytes(c) <= self.target.max_shared_bytes
         mask &= self._products(c) * (self.intrinsic.n // 8) <= MOST_WRITTEN
-        mask &= self.queries % (warps * tiles * self._rows_of_warp) == 0
-        return np.asarray(mask & (self.keys % terms == 0) & (stages <= self.keys // terms))
+        rows = warps * tiles * self._rows_of_warp
+        mask &= rows < self.queries + self.intrinsic.m if self.ragged[0] else self.queries % rows == 0
+        whole = self.keys % terms == 0
+        return np.asarray(mask & (whole | self.ragged[1]) & (stages <= np.ceil(self.keys / terms)))
 
     def _resident(self, c: Columns) -> Array:
         """Blocks of a multiprocessor at a time."""
@@ -141,16 +147,31 @@ class AttentionModel:
         ahead = GLOBAL_LATENCY / np.maximum(1.0, stages - 1.0)
         return np.asarray(np.maximum(busy + waiting / resident, np.maximum(alone, ahead)))
 
+    def _steps(self, c: Columns) -> Array:
+        """Blocks of keys that a tile of queries goes over, on average."""
+        warps, tiles, terms, _ = self._numbers(c)
+        every, rows = np.ceil(self.keys / terms), warps * tiles * self._rows_of_warp
+        if not self.ends_early:
+            return np.asarray(every)
+        seeing = min(self.queries, self.keys)
+        seen = (self.keys - seeing / 2) * seeing / self.queries + rows / 2
+        in_part = np.maximum(0.0, 1 - rows / terms) / 2
+        return np.asarray(np.minimum(seen / terms + in_part, every))
+
     def seconds(self, c: Columns) -> Array:
-        """A rough time: products, arithmetic of the softmax, shared and global traffic, and latency."""
+        """A rough time: products, arithmetic of the softmax, shared and global traffic, and latency.
+
+        Where tiles of queries have more or fewer blocks of keys, those run at a time that end last have all of them.
+        """
         warps, tiles, terms, _ = self._numbers(c)
         cores, resident = max(1, self.target.cores), self._resident(c)
         blocks = self.batch * np.ceil(self.queries / (warps * tiles * self._rows_of_warp))
         whole, rest = rounds_of(blocks, cores, resident)
         once = self._of_block(c, np.maximum(1.0, rest))
-        steps = self.keys / terms + 1
-        cycles = steps * (whole * self._of_block(c, resident) + np.where(rest > 0, once, 0.0)) + 2.0 * GLOBAL_LATENCY
-        cycles = cycles + self.start
+        full = self._of_block(c, resident)
+        last = (np.ceil(self.keys / terms) + 1) * np.where(whole > 0, full, once)
+        cycles = (self._steps(c) + 1) * (whole * full + np.where(rest > 0, once, 0.0))
+        cycles = np.maximum(cycles, last) + 2.0 * GLOBAL_LATENCY + self.start
         key, value = self.sizes
         moved = self.batch * (self.queries + self.keys) * (key + value) * self.intrinsic.a.bytes
         cycles = cycles * (1 + RELUCTANCE * c[self.resident])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from ...dialects.attributes import Axis
 from ...dialects.buffers import SWIZZLES
 from ...dialects.index import axis
 from ...dialects.intrinsics import without_columns
@@ -17,6 +19,7 @@ from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.online_softmax import OnlineSoftmax
+from ...passes.schedule.pad import Pad
 from ...passes.schedule.pipeline import Pipeline
 from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.set_scope import SetScope
@@ -46,7 +49,8 @@ class AttentionPlan:
 
     `scores` and `values` are its two products, by one intrinsic of warps, or by those of warp groups with as many
     columns as there are terms, and elements of a value. Registers are to let `resident` blocks fit a multiprocessor.
-    Keys and values are copied in `bulk` by the copy engine, or by threads.
+    Keys and values are copied in `bulk` by the copy engine, or by threads. Ragged rows and keys, which matrices do not
+    divide, are extended to whole blocks of them; keys by instructions of warps alone.
     """
 
     parts: AttentionBlocks
@@ -60,6 +64,8 @@ class AttentionPlan:
     rows: Derived
     bulk: bool
     model: AttentionModel
+    ragged_rows: bool = False
+    ragged_keys: bool = False
 
     @property
     def in_groups(self) -> bool:
@@ -111,12 +117,24 @@ class _Writer:
         for step in parts.steps[:-1]:
             draft.do(ComputeInline, block=step)
         part, running = OnlineSoftmax(total, 1, 1).check(draft.module).names
-        copies = [self._copied(parts.scores, self.plan.scores, factor) for factor in self.plan.scores.factors]
-        copies.append(self._copied(total, self.plan.values, self.plan.values.b))
-        draft.do(OnlineSoftmax, block=total, terms=self.plan.terms, rounded=1)
-        self._take_epilogues()
         masked = parts.steps[-1:]
+        if self.plan.ragged_keys:
+            self._pad(parts.keys, (parts.scores, *masked), self.plan.terms)
+        if self.plan.ragged_rows:
+            self._pad(parts.rows, (parts.scores, *masked), self.plan.rows)
+        copies = [self._copied(parts.scores, self.plan.scores, factor) for factor in self.plan.scores.factors]
+        values = self.plan.values
+        if not self.plan.ragged_keys:
+            copies.append(self._copied(total, values, values.b))
+        padded = {"padded": 1} if self.plan.ragged_keys else {}
+        draft.do(OnlineSoftmax, block=total, terms=self.plan.terms, rounded=1, **padded)
+        if self.plan.ragged_keys:
+            copies.append(self._copied(part, values, values.b, draft.block(part).axes[-2:]))
         inside = [part, parts.quotient, parts.denominator, parts.exponential, parts.largest, *masked, parts.scores]
+        if self.plan.ragged_rows:
+            rows = {**parts.rows, part: parts.rows[total], running: parts.rows[total]}
+            self._pad(rows, (*inside[3:5], *inside[1:3], part, running), self.plan.rows)
+        self._take_epilogues()
         for block in (*inside, running):
             for buffer in [buffer_name(o) for o in draft.block(block).outputs]:
                 draft.do(SetScope, block=block, buffer=buffer, scope="local")
@@ -143,16 +161,23 @@ class _Writer:
 
     # -- what there is ------------------------------------------------------------------------------------------------
 
-    def _copied(self, block: str, product: Product, factor: Factor) -> str:
-        """Read a factor from shared memory; the block that copies it there."""
+    def _copied(self, block: str, product: Product, factor: Factor, summed: Sequence[Axis] = ()) -> str:
+        """Read a factor from shared memory; the block that copies it there. `summed` are the digits of k, if any."""
         label, batch = f"{factor.operand.name}_shared", [a.name for a in product.batch]
-        (row,), (k,) = factor.rows, product.k
-        outer, inner = (k, row) if factor.turned else (row, k)
-        layout: tuple[str, ...] = (*batch, outer.name, inner.name)
+        (row,), k = factor.rows, summed or product.k
+        axes = (*k, row) if factor.turned else (row, *k)
+        layout: tuple[str, ...] = (*batch, *(a.name for a in axes))
+        inner = axes[-1]
         if self.plan.in_groups and inner.extent > PANEL:
-            layout = (*batch, f"{inner.name}/{PANEL}", outer.name, f"{inner.name}%{PANEL}")
+            layout = (*layout[:-2], f"{inner.name}/{PANEL}", layout[-2], f"{inner.name}%{PANEL}")
         self.draft.do(CacheRead, block=block, buffer=factor.operand.name, scope="shared", layout=layout, label=label)
         return label
+
+    def _pad(self, axes: Mapping[str, str], blocks: Iterable[str], factor: Number) -> None:
+        """Extend an axis of blocks, in the order in which they read each other, to a multiple of a tile's."""
+        for name in blocks:
+            loop = self.draft.block(name).bound[axes[name]].as_axis()
+            self.draft.do(Pad, block=name, loop=str(loop), factor=factor)
 
     def _take_epilogues(self) -> None:
         """Have who reads the results compute them, as far as it is one block that goes over them element by element."""

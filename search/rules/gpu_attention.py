@@ -26,6 +26,7 @@ from ..structure.attention import AttentionBlocks, find_attention
 from ..structure.products import Product, find_products, is_box
 from ._gpu_attention import PANEL, AttentionPlan, write_attention
 from ._gpu_factors import dividing
+from ._rounded_weights import with_rounded_weights
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,10 @@ RESIDENT = (1, 2, 3, 4)
 
 
 class GpuAttention(SketchRule):
-    """Two products of half precision with a softmax between them, where tiles divide queries and keys.
+    """Two products of half precision with a softmax between them, where steps divide the elements of keys and values.
 
-    Others, and those of few queries, are left to the rules of their parts.
+    Queries and keys that tiles do not divide are extended to whole ones. Those of few queries are left to the rules of
+    their parts.
     """
 
     order: ClassVar[int] = 55
@@ -65,15 +67,16 @@ class GpuAttention(SketchRule):
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         """By instructions of warps, and by those of warp groups where the target has them."""
         drafts = [draft]
-        for block in list(blocks_in(draft.module)):
-            drafts = [grown for each in drafts for grown in _ways(each, block, target)]
+        for name in [block.block_name for block in blocks_in(draft.module) if block.is_reduction]:
+            drafts = [grown for each in drafts for grown in _ways(each, name, target)]
         return drafts
 
 
-def _ways(draft: Draft, block: BlockOp, target: Target) -> list[Draft]:
-    """The drafts of the attention whose last block is given; the one given where there is none."""
-    plans = [plan_attention(draft, block, target, in_groups) for in_groups in (False, True)]
-    written = [grown for plan in plans if plan is not None and (grown := _written(draft, plan)) is not None]
+def _ways(draft: Draft, name: str, target: Target) -> list[Draft]:
+    """The drafts of the attention whose last block is named; the one given where there is none."""
+    started = with_rounded_weights(draft, name)
+    plans = [plan_attention(started, started.block(name), target, in_groups) for in_groups in (False, True)]
+    written = [grown for plan in plans if plan is not None and (grown := _written(started, plan)) is not None]
     return written or [draft]
 
 
@@ -93,9 +96,10 @@ class _Products:
 
 
 def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool = False) -> AttentionPlan | None:
-    """Plan the attention whose last block is given; None for another block, or where tiles do not divide it.
+    """Plan the attention whose last block is given; None for another block, or where no tiles fit it.
 
-    By instructions of warps, or `in_groups` by those of warp groups.
+    By instructions of warps, or `in_groups` by those of warp groups, where whole blocks of these divide the keys: to
+    extend ragged ones to blocks of 64 or more would cost more than to leave them to warps.
     """
     parts = find_attention(block)
     found = _products(draft, parts, target, in_groups) if parts is not None else None
@@ -105,17 +109,20 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool
     size = (found.scores.depth, found.values.b.extent)
     choices = GROUPS if in_groups else SINGLE
     bulk = in_groups and is_box(found.scores, found.scores.b) and is_box(found.values, found.values.b)
-    terms = dividing(choices.terms, parts.key_extent)
     unit = PANEL if in_groups else x.n
-    if any(n % unit for n in (*size, parts.key_extent)) or parts.row_extent % x.m or not terms:
+    terms = _terms(choices.terms, parts.key_extent, unit)
+    ragged_rows, ragged_keys = bool(parts.row_extent % x.m), bool(parts.key_extent % unit)
+    if any(n % unit for n in size) or parts.row_extent < x.m or not terms:
+        return None
+    if in_groups and ragged_keys:
         return None
     rows_of_warp = x.m * WARP // x.threads
-    few = dividing(choices.warps, parts.row_extent // rows_of_warp)
+    few = choices.warps if ragged_rows else dividing(choices.warps, parts.row_extent // rows_of_warp)
     warps = Hole.near(f"{name}_warps", few, choices.usual_warps, "threads", name)
     tiles = Hole.near(f"{name}_tiles", choices.tiles, 1, "tile", name)
     of_keys = Hole.near(f"{name}_terms", terms, 64)
     fills = STAGES[1:] if bulk else STAGES
-    stages = Hole.near(f"{name}_stages", fills, min(2, parts.key_extent // of_keys.default), "stages")
+    stages = Hole.near(f"{name}_stages", fills, min(2, -(-parts.key_extent // of_keys.default)), "stages")
     resident = Hole(f"{name}_resident", RESIDENT, 1, "threads")
     model = (GroupAttentionModel if in_groups else AttentionModel)(
         target,
@@ -126,10 +133,34 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool
         sizes=size,
         names=(warps.name, tiles.name, of_keys.name, stages.name),
         resident=resident.name,
+        ragged=(ragged_rows, ragged_keys),
+        ends_early=parts.ends_early,
     )
     numbers = warps, tiles
     rows = Derived.of(f"{name}_rows", lambda c: np.asarray(rows_of_warp * c[warps.name] * c[tiles.name]), numbers)
-    return AttentionPlan(parts, found.scores, found.values, warps, tiles, of_keys, stages, resident, rows, bulk, model)
+    return AttentionPlan(
+        parts,
+        found.scores,
+        found.values,
+        warps,
+        tiles,
+        of_keys,
+        stages,
+        resident,
+        rows,
+        bulk,
+        model,
+        ragged_rows,
+        ragged_keys,
+    )
+
+
+def _terms(choices: tuple[int, ...], keys: int, columns: int) -> tuple[int, ...]:
+    """Keys of a block, whole columns of the instruction: parts of them all, or a little more than that where ragged."""
+    if keys % columns == 0:
+        return dividing(choices, keys)
+    parts = (-(-keys // n) for n in range(1, keys // columns + 2))
+    return tuple(sorted({n for part in parts if (n := -(-part // columns) * columns) <= max(choices)}))
 
 
 def _products(draft: Draft, parts: AttentionBlocks, target: Target, in_groups: bool) -> _Products | None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith
 
-from ...dialects.index import IndexExpr
+from ...dialects.index import IndexExpr, axis
 from ...dialects.loop import BlockOp, LoadOp
 from ...passes.analysis.access import is_argument
+from ...passes.analysis.masked import kept_where
 from ...passes.analysis.nest import buffer_name
 from ...passes.analysis.weighted_sum import NoWeightedSum, WeightedSum, match_weighted_sum, written_for
 
@@ -20,7 +21,7 @@ class AttentionBlocks:
 
     `scores` are the products with keys, `steps` the blocks of one element each that lead from them to what softmax
     reads. `quotient` is the last one of softmax. `queries` is the buffer that scores read along rows, `columns` the
-    axis of `total` along a value.
+    axis of `total` along a value. It `ends_early` where a mask hides the last keys from the first queries.
     """
 
     scores: str
@@ -36,6 +37,7 @@ class AttentionBlocks:
     queries: str
     row_extent: int
     key_extent: int
+    ends_early: bool
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,15 @@ def find_attention(total: BlockOp) -> AttentionBlocks | None:
         queries,
         extents[rows[total.block_name]],
         next(a.extent for a in total.axes if a.reduce),
+        _ends_early(found),
     )
+
+
+def _ends_early(found: WeightedSum) -> bool:
+    """True where no key behind a certain one, another for each query, is more than -inf."""
+    names = _names(found.exponential.write_indices[0])
+    conditions = kept_where(found.score, {name: axis(name) for name in names})
+    return any(c.coefficient(names[found.dimension]) < 0 and len(c.axes()) > 1 for c in conditions)
 
 
 def _row_and_column(found: WeightedSum) -> tuple[int, str]:

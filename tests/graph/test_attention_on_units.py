@@ -53,10 +53,11 @@ def attention_task(net: lw.Network) -> lw.SearchTask:
 
 
 @pytest.mark.parametrize(("kind", "batch"), [("plain", 1), ("causal", 1), ("padding", 1), ("plain", 2), ("padding", 2)])
-@pytest.mark.few(3)
-def test_what_is_exported_is_one_kernel_and_right(kind: str, batch: int) -> None:
+@pytest.mark.parametrize("rows", [32, 37])
+@pytest.mark.few(4)
+def test_what_is_exported_is_one_kernel_and_right(kind: str, batch: int, rows: int) -> None:
     """Interpreted, beside the te program of the same group."""
-    task = attention_task(exported(kind, batch))
+    task = attention_task(exported(kind, batch, rows))
     assert task.name.startswith("einsum") and [s.name for s in task.sketches] == ["attention_mma_m16n16k16_f16"]
     module, random = task.module, np.random.default_rng(1)
     inputs: list[np.ndarray[Any, Any]] = []
@@ -70,9 +71,8 @@ def test_what_is_exported_is_one_kernel_and_right(kind: str, batch: int) -> None
         np.testing.assert_allclose(got.astype(np.float32), wanted.astype(np.float32), atol=4e-3)
 
 
-@pytest.mark.parametrize("rows", [1, 20])
-def test_extents_that_tiles_do_not_divide_stay_apart(rows: int) -> None:
-    labels = str(exported("plain", 1, rows).transform(grouping_for(TARGET)))
+def test_few_queries_stay_apart() -> None:
+    labels = str(exported("plain", 1, 15).transform(grouping_for(TARGET)))
     assert "softmax" in labels and "softmax_einsum" not in labels and "softmax_batch_matmul" not in labels
 
 

@@ -11,6 +11,7 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.interpret.te import run_te
+from loopwright.dialects.loop import AllocOp, blocks_in
 from loopwright.dialects.presets import preset_target
 from loopwright.passes.schedule.online_softmax import OnlineSoftmax
 from loopwright.search.features.catalogue import names
@@ -86,12 +87,13 @@ def expected(kind: str, inputs: list[np.ndarray]) -> np.ndarray:
 KINDS = ("plain", "causal", "added", "chosen")
 
 
+@pytest.mark.parametrize("padded", [0, 1])
 @pytest.mark.parametrize("terms", [0, 1, 3, 4, 11, 16])
 @pytest.mark.parametrize("kind", KINDS)
-def test_blocks_of_terms_give_what_the_whole_softmax_gives(kind: str, terms: int) -> None:
+def test_blocks_of_terms_give_what_the_whole_softmax_gives(kind: str, terms: int, padded: int) -> None:
     tensors = attention(kind)
     sch = lw.Schedule(tensors)
-    sch.online_softmax("out", terms)
+    sch.online_softmax("out", terms, padded=padded if terms else 0)
     sch.module.verify()
     inputs = drawn(tensors, terms)
     with np.errstate(invalid="ignore"):
@@ -99,6 +101,29 @@ def test_blocks_of_terms_give_what_the_whole_softmax_gives(kind: str, terms: int
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(got, expected(kind, inputs), rtol=1e-5, atol=1e-6)
     assert np.isnan(got).any() == (kind in ("added", "chosen"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_keys_and_queries_are_extended_to_whole_blocks(kind: str) -> None:
+    """Without a predicate but for what is read beyond the ends of arguments, and for the results."""
+    tensors = attention(kind)
+    sch = lw.Schedule(tensors)
+    scored = sch.blocks[: sch.blocks.index("T_softmax_maxelem")]
+    for block in scored:
+        rows, columns = sch.get_loops(block)[1:3]
+        sch.pad(block, columns, 4)
+        sch.pad(block, rows, 8)
+    sch.online_softmax("out", 4, padded=1)
+    for block in sch.blocks[len(scored) : -1]:
+        sch.pad(block, sch.get_loops(block)[1], 8)
+    sch.module.verify()
+    assert not any(block.conditions for block in blocks_in(sch.module))
+    shapes = {op.label.data: op.buffer.type.get_shape() for op in sch.module.walk() if isinstance(op, AllocOp)}
+    assert shapes[scored[0]] == (HEADS, 8, 12) and shapes["out_run"] == (HEADS, 8, SIZE)
+    inputs = drawn(tensors, 5)
+    with np.errstate(invalid="ignore"):
+        (got,) = run_loops(sch.module, inputs)
+    np.testing.assert_allclose(got, expected(kind, inputs), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("queries", [1, 4, QUERIES])
@@ -183,6 +208,38 @@ def test_features_of_all_candidates_are_those_of_each(kind: str, dtype: str, blo
         columns_of = zip([*names(), "prior"], have, want, strict=True)
         differing = {n: (a, b) for n, a, b in columns_of if not np.isclose(a, b, rtol=1e-4, atol=1e-4, equal_nan=True)}
         assert not differing, (t, s)
+
+
+LOWEST = float("-inf")
+KEPT_BY: dict[str, tuple[Callable[[Any, te.IterVar, te.IterVar], Any], str]] = {
+    "those before": (lambda x, i, j: te.if_then_else(j <= i, x, LOWEST), "out_i - k0 * 4"),
+    "turned": (lambda x, i, j: te.if_then_else(j > i + 1, LOWEST, x), "out_i - k0 * 4 + 1"),
+    "added": (lambda x, i, j: x * 0.5 + te.if_then_else(j <= 2 * i, 0.0, LOWEST), "out_i * 2 - k0 * 4"),
+    "window": (
+        lambda x, i, j: te.if_then_else(te.all(j <= i, j + 3 >= i), x, LOWEST),
+        "out_i - k0 * 4, k0 * 4 - out_i + 6",
+    ),
+    "finite": (lambda x, i, j: te.if_then_else(j <= i, x, -30000.0), ""),
+    "negated": (lambda x, i, j: 0.0 - te.if_then_else(j <= i, x, LOWEST), ""),
+}
+
+
+@pytest.mark.parametrize("name", KEPT_BY)
+def test_blocks_that_masks_leave_nothing_of_are_known(name: str) -> None:
+    mask, wanted = KEPT_BY[name]
+    x, v = te.placeholder((9, 11), name="x"), te.placeholder((11, 3), name="v")
+    masked = te.compute((9, 11), lambda i, j: mask(x[i, j], i, j), name="masked")
+    weights, k = topi.nn.softmax(masked), te.reduce_axis((0, 11), "k")
+    out = te.compute((9, 3), lambda out_i, c: te.sum(weights[out_i, k] * v[k, c], axis=k), name="out")
+    sch = lw.Schedule([x, v, out])
+    sch.online_softmax("out", 4)
+    notes = next(b for b in blocks_in(sch.module) if b.block_name == "out_run").notes
+    assert str(notes.get("kept", "#lw.indices<>")) == f"#lw.indices<{wanted}>"
+    random = np.random.default_rng(0)
+    inputs = [random.standard_normal(shape, dtype=np.float32) for shape in ((9, 11), (11, 3))]
+    with np.errstate(invalid="ignore"):
+        (got,), (plain,) = run_loops(sch.module, inputs), run_te(sch.workload, inputs)
+    np.testing.assert_allclose(got, plain, rtol=1e-5, atol=1e-6)
 
 
 def refused(tensors: list[te.Tensor]) -> str:

@@ -63,7 +63,7 @@ def test_candidates_compute_attention(kind: str, sizes: tuple[int, int, int, int
     inputs = [rng.standard_normal(t.shape, dtype=np.float32) for t in tensors[:-1]]
     wanted = expected(kind, inputs)
     task = lw.SearchTask(lambda: tensors, target="llvm")
-    assert [sketch.name for sketch in task.sketches] == ["attention", "attention_blocks"]
+    assert {sketch.name for sketch in task.sketches} == {"attention", "attention_blocks"}
     for sketch in task.sketches:
         for row in (sketch.default, *anywhere(sketch, rng, 2)):
             got = task.build(sketch.schedule(row))(*inputs)
@@ -81,11 +81,38 @@ def test_features_of_candidates_are_those_of_their_schedules(kind: str) -> None:
             np.testing.assert_allclose(have[: len(want) - 1], want[:-1], rtol=1e-4, atol=1e-4)
 
 
+def test_weights_that_are_rounded_before_they_are_multiplied_are_those_of_one_nest() -> None:
+    q, k, v = (te.placeholder((2, 40, 24), "float16", name) for name in "qkv")
+    weights = topi.cast(topi.nn.softmax(topi.nn.batch_matmul(q, k, transpose_b=True, out_dtype="float32")), "float16")
+    tensors = [q, k, v, topi.nn.batch_matmul(weights, v, out_dtype="float32")]
+    (sketch,) = generate_sketches(te.create_module(tensors, WIDE), WIDE)
+    assert sketch.name == "attention"
+    rng = np.random.default_rng(3)
+    inputs = [rng.standard_normal(t.shape).astype(np.float16) for t in tensors[:-1]]
+    task = lw.SearchTask(lambda: tensors, target="llvm")
+    got = task.build(task.sketches[0].schedule(task.sketches[0].default))(*inputs)
+    np.testing.assert_allclose(got, expected("plain", inputs), rtol=2e-3, atol=2e-3)
+
+
 def test_everything_is_in_one_nest() -> None:
     module = te.create_module(attention("causal", 2, 40, 150, 24), WIDE)
     for sketch in generate_sketches(module, WIDE):
         apply_schedule(scheduled := module.clone(), sketch.schedule(sketch.default))
         assert len({block.enclosing_loops[0] for block in blocks_in(scheduled)}) == 1
+
+
+def test_blocks_of_keys_behind_all_queries_of_a_task_are_not_read() -> None:
+    """They are no numbers here, which a weight of 0 would not hide."""
+    rng = np.random.default_rng(0)
+    tensors = attention("causal", 2, 128, 128, 8)
+    inputs = [rng.standard_normal(t.shape, dtype=np.float32) for t in tensors[:-1]]
+    wanted = expected("causal", inputs)
+    inputs[2][:, 64:] = np.nan
+    task = lw.SearchTask(lambda: tensors, target="llvm")
+    sketch = next(s for s in task.sketches if s.name == "attention_blocks")
+    small = [h.choices.index(64) if h.name.endswith("terms") else 0 for h in sketch.holes]
+    got = task.build(sketch.schedule(np.array(small)))(*inputs)
+    np.testing.assert_allclose(got[:, :64], wanted[:, :64], rtol=2e-5, atol=2e-5)
 
 
 def test_rows_that_a_cache_does_not_hold_are_tried_in_blocks_first() -> None:
@@ -95,6 +122,8 @@ def test_rows_that_a_cache_does_not_hold_are_tried_in_blocks_first() -> None:
     assert names(60) == ["attention"]
     assert names(512) == ["attention", "attention_blocks"]
     assert names(8192) == ["attention_blocks", "attention"]
+    module = te.create_module(attention("causal", 2, 64, 512, 16), WIDE)
+    assert [s.name for s in generate_sketches(module, WIDE)] == ["attention_blocks", "attention"], "some are skipped"
 
 
 def left_alone(tensors: list[te.Tensor], target: lw.Target = WIDE) -> bool:

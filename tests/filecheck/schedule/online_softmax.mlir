@@ -1,5 +1,7 @@
 // RUN: xdsl-opt %s -p 'lw-online-softmax{block=c terms=4}' | filecheck %s
 // RUN: xdsl-opt %s -p 'lw-online-softmax{block=c}' | filecheck %s --check-prefix=ONE
+// RUN: xdsl-opt %s -p 'lw-online-softmax{block=c terms=4 padded=1}' | filecheck %s --check-prefix=PADDED
+// RUN: xdsl-opt %s -p 'lw-online-softmax{block=c padded=1}' --verify-diagnostics | filecheck %s --check-prefix=WHOLE
 // RUN: xdsl-opt %s -p 'lw-online-softmax{block=c terms=-1}' --verify-diagnostics | filecheck %s --check-prefix=TERMS
 // RUN: xdsl-opt %s -p 'lw-online-softmax{block=total}' --verify-diagnostics | filecheck %s --check-prefix=SUM
 // RUN: xdsl-opt %s -p 'lw-split{block=largest loop=k factors=0,4},lw-online-softmax{block=c}' --verify-diagnostics | filecheck %s --check-prefix=SPLIT
@@ -184,3 +186,18 @@ func.func @weighted(%x: memref<2x7xf32> {lw.name = "x"}, %v: memref<7x3xf32> {lw
 // SUM: lw-online-softmax{block="total"}: 'total' must be a sum weighted by a softmax, each in blocks of their own: 'total' is no sum of products
 // SPLIT: lw-online-softmax{block="c"}: 'c' must be a sum weighted by a softmax, each in blocks of their own: 'largest' has been scheduled already
 // INLINED: lw-online-softmax{block="c"}: 'c' must be a sum weighted by a softmax, each in blocks of their own: no factor of 'c' is a quotient that it alone reads
+
+// With whole blocks, terms beyond the end are -inf, their exponentials 0, and so is what they weigh.
+// PADDED-NOT: lw_loop.block {{.*}} where
+// PADDED: lw_loop.block largest (i0 in 2 = i0, k0 in 2 = k0, reduce k1 in 4 = k1) writes
+// PADDED: %[[X:[0-9]+]] = lw_loop.load %x[i0, k0 * 4 + k1] where (6 - k0 * 4 - k1 >= 0) : memref<2x7xf32>
+// PADDED: %[[IN:[0-9]+]] = lw_te.predicate (6 - k0 * 4 - k1 >= 0)
+// PADDED: %[[LOW:[0-9]+]] = arith.constant 0xff800000 : f32
+// PADDED: arith.select %[[IN]], %[[X]], %[[LOW]] : f32
+// PADDED: lw_loop.block e (
+// PADDED: %[[IN2:[0-9]+]] = lw_te.predicate
+// PADDED: %[[ZERO:[0-9]+]] = arith.constant 0.000000e+00 : f32
+// PADDED: arith.select %[[IN2]], %{{[0-9]+}}, %[[ZERO]] : f32
+// PADDED: lw_loop.block c_part (
+// PADDED: lw_loop.load %v[k0 * 4 + k1, j] where (6 - k0 * 4 - k1 >= 0) : memref<7x3xf32>
+// WHOLE: padded must be 0, or 1 for blocks of terms, got 1

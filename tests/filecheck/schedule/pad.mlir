@@ -1,7 +1,11 @@
 // RUN: xdsl-opt %s -p 'lw-pad{block=C loop=i factor=4},lw-pad{block=C loop=k factor=16}' | filecheck %s --check-prefix=PADDED
 // RUN: xdsl-opt %s -p 'lw-pad{block=C loop=j factor=5}' | filecheck %s --check-prefix=EVEN
 // RUN: xdsl-opt %s -p 'lw-pad{block=C loop=i factor=4},lw-cache-read{block=C buffer=A layout="i","k"}' | filecheck %s --check-prefix=COPY
-// RUN: xdsl-opt %s -p 'lw-pad{block=out loop=a factor=4}' --verify-diagnostics | filecheck %s --check-prefix=SUM
+// RUN: xdsl-opt %s -p 'lw-pad{block=out loop=a factor=4}' --verify-diagnostics | filecheck %s --check-prefix=OUTPUT
+// RUN: xdsl-opt %s -p 'lw-pad{block=rows loop=i factor=4}' | filecheck %s --check-prefix=ROWS
+// RUN: xdsl-opt %s -p 'lw-pad{block=rows loop=i factor=4},lw-pad{block=halves loop=i factor=4}' | filecheck %s --check-prefix=LONGER
+// RUN: xdsl-opt %s -p 'lw-pad{block=rows loop=r factor=4}' --verify-diagnostics | filecheck %s --check-prefix=SUM
+// RUN: xdsl-opt %s -p 'lw-pad{block=shares loop=i factor=4}' --verify-diagnostics | filecheck %s --check-prefix=DIVIDED
 // RUN: xdsl-opt %s -p 'lw-pad{block=C loop=i factor=0}' --verify-diagnostics | filecheck %s --check-prefix=FACTOR
 // RUN: xdsl-opt %s -p 'lw-split{block=C loop=i factors=0,2},lw-pad{block=C loop=i1 factor=4}' --verify-diagnostics | filecheck %s --check-prefix=SPLIT
 // RUN: xdsl-opt %s -p 'lw-unroll{block=C loop=i},lw-pad{block=C loop=i factor=4}' --verify-diagnostics | filecheck %s --check-prefix=MARKED
@@ -47,6 +51,44 @@ func.func @argument(%X: memref<6xf32> {lw.name = "X"}, %Y: memref<6x3xf32> {lw.n
   func.return
 }
 
+func.func @others(%X: memref<6x3xf32> {lw.name = "X"}, %N: memref<6xi32> {lw.name = "N"}, %Y: memref<6xf32> {lw.name = "Y", lw.output}, %Z: memref<6xi32> {lw.name = "Z", lw.output}) {
+  %L = lw_loop.alloc "L" : memref<6xf32>
+  %H = lw_loop.alloc "H" : memref<6xf32>
+  %S = lw_loop.alloc "S" : memref<6xi32>
+  lw_loop.for i in 6 {
+    lw_loop.for r in 3 {
+      lw_loop.block rows (i in 6 = i, reduce r in 3 = r) writes %L[i] : memref<6xf32> max {
+        %x = lw_loop.load %X[i, r] : memref<6x3xf32>
+        lw_te.yield %x : f32
+      }
+    }
+  }
+  lw_loop.for i in 6 {
+    lw_loop.block halves (i in 6 = i) writes %H[i] : memref<6xf32> {
+      %l = lw_loop.load %L[i] : memref<6xf32>
+      %c = arith.constant 0.5 : f32
+      %h = arith.mulf %l, %c : f32
+      lw_te.yield %h : f32
+    }
+  }
+  lw_loop.for i in 6 {
+    lw_loop.block shares (i in 6 = i) writes %S[i] : memref<6xi32> {
+      %n = lw_loop.load %N[i] : memref<6xi32>
+      %c = arith.constant 12 : i32
+      %s = arith.divsi %c, %n : i32
+      lw_te.yield %s : i32
+    }
+  }
+  lw_loop.for i in 6 {
+    lw_loop.block last (i in 6 = i) writes %Y[i] : memref<6xf32>, %Z[i] : memref<6xi32> {
+      %h = lw_loop.load %H[i] : memref<6xf32>
+      %s = lw_loop.load %S[i] : memref<6xi32>
+      lw_te.yield %h, %s : f32, i32
+    }
+  }
+  func.return
+}
+
 // PADDED: %C = lw_loop.alloc "C" : memref<8x5xf32>
 // PADDED: lw_loop.for i in 8 {
 // PADDED: lw_loop.for k in 16 {
@@ -66,7 +108,18 @@ func.func @argument(%X: memref<6xf32> {lw.name = "X"}, %Y: memref<6x3xf32> {lw.n
 // COPY: lw_loop.block C
 // COPY-NEXT: lw_loop.load %A_packed[i, k] : memref<8x9xf32, "local">
 
-// SUM: 'out' must be a sum of products
+// OUTPUT: 'O' gets longer, so it must be no argument and not aligned yet: cache_write before
+// Of other blocks, what is loaded beyond the end of an argument is zero; what another block has written longer is there.
+// ROWS: %L = lw_loop.alloc "L" : memref<8xf32>
+// ROWS: lw_loop.block rows (i in 8 = i, reduce r in 3 = r) writes %L[i] : memref<8xf32> max {
+// ROWS-NEXT: lw_loop.load %X[i, r] where (5 - i >= 0) : memref<6x3xf32>
+// ROWS: lw_loop.block halves (i in 6 = i)
+// LONGER: lw_loop.block halves (i in 8 = i) writes %H[i] : memref<8xf32> {
+// LONGER-NEXT: lw_loop.load %L[i] : memref<8xf32>
+// LONGER: lw_loop.block last (i in 6 = i)
+
+// SUM: 'rows' must be a sum of products
+// DIVIDED: 'shares' divides integers, which may be by the zeros beyond the end
 // FACTOR: factor must be at least 1, got 0
 // SPLIT: loop 'i1' must be an iterator of 'C': pad first
 // MARKED: loop 'i' must be serial and carry no annotation
