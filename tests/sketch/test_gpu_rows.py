@@ -196,6 +196,10 @@ FUSED = {
 }
 
 
+LEAST_THREADS = {"softmax_1d": 1024, "global_pool_nhwc": 4 * 512}
+"""The pool's 512 results have four threads each: 1.72 us on an H200, where what the estimates choose takes 1.68."""
+
+
 @pytest.mark.parametrize("name", FUSED)
 @pytest.mark.few(3)
 def test_chains_are_one_kernel(name: str) -> None:
@@ -203,7 +207,7 @@ def test_chains_are_one_kernel(name: str) -> None:
     for schedule in schedules(task):
         assert len(launches(task, schedule)) == 1
     ((grid, block),) = launches(task, task.default_schedule)
-    assert np.prod(grid) * np.prod(block) >= (1024 if name == "softmax_1d" else 4096)
+    assert np.prod(grid) * np.prod(block) >= LEAST_THREADS.get(name, 4096)
 
 
 @pytest.mark.parametrize("name", FUSED)
