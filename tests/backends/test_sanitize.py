@@ -86,7 +86,7 @@ def test_without_it_one_sentence_says_so(
 
 @pytest.mark.slow(2)
 def test_the_sample_is_of_all_workloads_and_compiles(sanitize: ModuleType) -> None:
-    samples = sanitize.draw("cuda model=h200", 1, 0)
+    samples = sanitize.draw(sanitize.WORKLOADS, "cuda model=h200", 1, 0)
     assert {sample.name for sample in samples} == {workload.__name__ for workload in sanitize.WORKLOADS}
     rng = np.random.default_rng(0)
     task = lw.SearchTask(sanitize.conv, target="cuda model=h200")
