@@ -9,11 +9,11 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from ..features.catalogue import MATRIX_UNIT, PRIOR, STAGES, WORK, names
+from ..features.catalogue import MATRIX_UNIT, PRIOR, STAGES, WORK
 from .forest import Forest
 from .plain_file import Fields, Plain, PlainFileError
 from .protocol import MOST_COLUMNS, Floats, Tasks, finite
-from .saved import SavedCostModel
+from .saved import SavedCostModel, known_features
 from .threads import at_most
 
 TREES = 200
@@ -85,7 +85,7 @@ class General(SavedCostModel):
         unestimated: float,
         seen: Mapping[str, float] = UNSEEN,
     ) -> None:
-        known = _names()
+        known = known_features()
         missing = [name for name in columns if name not in known]
         if missing:
             raise PlainFileError(f"it asks for features that there are not: {', '.join(missing[:5])}")
@@ -132,12 +132,12 @@ class General(SavedCostModel):
         unseen = self._unseen(features)
         # what lanes would run is what features are of: on matrix units, the model would say what is not so
         corrections[unseen] = corrections[~unseen].mean() if not unseen.all() else 0.0
-        estimates = _known(features[:, _names().index(PRIOR.name)], self._unestimated)
+        estimates = _known(features[:, known_features().index(PRIOR.name)], self._unestimated)
         return -(estimates + corrections), np.zeros(len(features))
 
     def _unseen(self, features: Floats) -> npt.NDArray[np.bool_]:
         """The candidates on matrix units that go by their estimates alone."""
-        columns = _names()
+        columns = known_features()
         beyond = np.any([features[:, columns.index(name)] > most for name, most in self._seen.items()], axis=0)
         return np.asarray(beyond & (features[:, columns.index(MATRIX_UNIT)] > 0))
 
@@ -168,11 +168,6 @@ class General(SavedCostModel):
         return cls(
             columns, forest, slope, unestimated, {name: float(most) for name, most in zip(UNSEEN, seen, strict=True)}
         )
-
-
-def _names() -> list[str]:
-    """Names of the columns of features, as `predict` is given them."""
-    return [*names(), PRIOR.name]
 
 
 def _known(estimates: Floats, unestimated: float) -> Floats:
