@@ -425,12 +425,26 @@ class NetworkOperators(Generic[ValueT]):
         ) -> ValueT: ...
         def round(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def rsqrt(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
-        def sampling_weights(
+        def sample(
+            self, data: Operand[ValueT], places: Operand[ValueT], weights: Operand[ValueT], /, *, label: Tag = ...
+        ) -> ValueT: ...
+        def sampling_places(
             self,
-            places: Operand[ValueT],
+            grid: Operand[ValueT],
             /,
             *,
-            extent: int,
+            extents: Sequence[int],
+            method: str = ...,
+            padding: str = ...,
+            align_corners: bool = ...,
+            label: Tag = ...,
+        ) -> ValueT: ...
+        def sampling_weights(
+            self,
+            grid: Operand[ValueT],
+            /,
+            *,
+            extents: Sequence[int],
             method: str = ...,
             padding: str = ...,
             align_corners: bool = ...,
