@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +23,14 @@ High-Performance Matrix Multiplication)."""
 class Operand:
     """The places that a nest touches: of each dimension the axes that move along it, and by how many elements.
 
-    One that `is_packed` lies in memory in the order it is read in; of any other, whole lines are moved.
+    One that `is_packed` lies in memory in the order it is read in; of any other, whole lines are moved, and `strides`
+    are the bytes from one place of a dimension to the next.
     """
 
     dimensions: tuple[tuple[tuple[str, int], ...], ...]
     element_bytes: int
     is_packed: bool = False
+    strides: tuple[int, ...] = ()
 
     @cached_property
     def axes(self) -> frozenset[str]:
@@ -40,6 +42,22 @@ class Operand:
         *outer, last = [1.0 + sum(abs(step) * (cover[axis] - 1.0) for axis, step in terms) for terms in self.dimensions]
         run = last * self.element_bytes
         return np.asarray(prod(outer, start=run if self.is_packed else np.maximum(run, LINE_BYTES)))
+
+    def lines_a_set(self, cover: Mapping[str, Array], way_bytes: int) -> tuple[Array, Array]:
+        """Return the lines touched while axes run over `cover`, and how many of them share a set at least, `(n,)` each.
+
+        A cache whose ways have `way_bytes` keeps lines so many bytes apart in one set: strides that are multiples of
+        it, or share a large power of two with it, use few of its sets.
+        """
+        lines, starts, common = np.ones(()), np.ones(()), np.full((), way_bytes)
+        for terms, stride in zip(self.dimensions[:-1], self.strides[:-1], strict=True):
+            span = 1.0 + sum(abs(step) * (cover[axis] - 1.0) for axis, step in terms)
+            places = np.minimum(span, prod((cover[axis] for axis, _ in terms), start=np.ones(())))
+            shared = gcd(stride, way_bytes)
+            lines, starts = lines * places, starts * np.minimum(places, way_bytes / shared)
+            common = np.where(places > 1, np.gcd(common, shared), common)
+        sets = np.minimum(starts, way_bytes / np.maximum(common, LINE_BYTES))
+        return np.asarray(lines), np.asarray(lines / sets)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ...dialects.attributes import Axis
+from ...dialects.buffers import buffer_shape
 from ...dialects.element import element_bytes
+from ...dialects.strides import row_major
 from ...dialects.target import Target
 from ..estimates import cache_traffic as traffic
 from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, ReduceAxis, TiledAxis, TileModel
@@ -279,7 +281,8 @@ def _touched(plan: TilePlan, operand: Operand) -> traffic.Operand:
         tuple((n, index.coefficient(n)) for n in operand.axes if n in names)
         for index, names in zip(operand.indices, used, strict=True)
     ]
-    return traffic.Operand(tuple(terms), element_bytes(plan.anchor.element))
+    size = element_bytes(plan.anchor.element)
+    return traffic.Operand(tuple(terms), size, strides=tuple(size * n for n in row_major(buffer_shape(operand.buffer))))
 
 
 def _touched_together(plan: TilePlan, axes: Iterable[str]) -> traffic.Operand:

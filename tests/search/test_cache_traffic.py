@@ -1,12 +1,18 @@
 """Bytes that loops around a tile move into caches: by hand, and never more into a larger one."""
 
+import itertools
+import re
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from loopwright import SearchTask, te
+from loopwright import SearchTask, te, topi
+from loopwright.dialects.strides import row_major
 from loopwright.search.estimates.cache_traffic import KEPT, Loop, Operand, bytes_into
 
 HUGE = 1e12
@@ -109,3 +115,40 @@ def test_register_tiles_that_keep_no_register_free_are_dear_where_rows_are_cut()
     spilled, whole = estimated(54, c_vectors=3), estimated(56, c_vectors=3)
     assert spilled > 1.4 * whole
     assert estimated(54) < 1.2 * estimated(56)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(9, 40)), min_size=1, max_size=3),
+    st.sampled_from([16, 33, 64, 96, 100, 128, 256, 512, 1024]),
+)
+def test_lines_of_a_set_are_at_least_what_is_said(dimensions: list[tuple[int, int]], last: int) -> None:
+    """As all addresses say; and no less where what a dimension strides is a power of two."""
+    strides = [4 * n for n in row_major([*(extent for _, extent in dimensions), last])]
+    names = [f"a{k}" for k in range(len(dimensions))]
+    operand = Operand((*(((name, 1),) for name in names), (("k", 1),)), 4, strides=tuple(strides))
+    cover = {name: np.array([float(n)]) for name, (n, _) in zip(names, dimensions, strict=True)}
+    lines, together = operand.lines_a_set(cover | {"k": np.ones(1)}, 4096)
+    places = [
+        sum(i * s for i, s in zip(at, strides, strict=False))
+        for at in itertools.product(*(range(n) for n, _ in dimensions))
+    ]
+    found = len(places) / len({place % 4096 // 64 for place in places})
+    assert lines == [len(places)] and together <= found * (1 + 1e-9)
+    if len(dimensions) == 1 and last in (16, 64, 128, 256, 512, 1024):
+        assert together == [found]
+
+
+def test_places_that_taps_share_are_counted_once() -> None:
+    operand = Operand(((("y", 1), ("r", 2)), (("c", 1),)), 4, strides=(2048, 4))
+    cover = {"y": np.array([4.0, 1.0]), "r": np.array([3.0, 3.0]), "c": np.ones(2)}
+    lines, together = operand.lines_a_set(cover, 4096)
+    assert lines.tolist() == [8, 3] and together.tolist() == [4, 1.5]
+
+
+def test_taps_of_a_dilated_convolution_do_not_evict_each_other() -> None:
+    """36 places 2 KB apart would fall into two sets of 8 ways."""
+    x, w = te.placeholder((1, 36, 36, 512), name="x"), te.placeholder((3, 3, 512, 512), name="w")
+    task = SearchTask([x, w, topi.nn.conv2d_nhwc(x, w, dilation=2)], target="llvm model=znver3 cores=1")
+    factors = dict(re.findall(r'loop="(\w+)" factors=([\d,]+)', task.default_schedule))
+    assert prod(int(factors[axis].split(",")[-1]) for axis in ("yy", "xx", "ry", "rx")) <= 2 * 8
