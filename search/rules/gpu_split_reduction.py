@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import ClassVar
 
 from ...dialects.target import WARP, Target
-from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ..sketch.draft import Draft
 from ..sketch.hole import Hole
@@ -53,14 +53,8 @@ class GpuSplitReduction(SketchRule):
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         for chain in chains_of(draft):
-            if not any(_worth(draft, chain, name, target) for name in chain.reductions):
-                continue
-            grown = draft.copy()
-            try:
-                _split_all(grown, chain, target)
-            except ScheduleError:
-                continue
-            draft = grown
+            if any(_worth(draft, chain, name, target) for name in chain.reductions):
+                draft = draft.with_steps(partial(_split_all, chain=chain, target=target)) or draft
         return [draft]
 
 
