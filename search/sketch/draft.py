@@ -201,6 +201,15 @@ class Draft:
         kind(**{key: _with_numbers(value, False) for key, value in options.items()}).run(self.module)
         self.parts.append(str(kind(**{key: _with_numbers(value, True) for key, value in options.items()})))
 
+    def tried(self, kind: type[Primitive[Any]], name: str, **options: object) -> bool:
+        """Apply a step to a block; where it is refused, leave the block to later rules and return False."""
+        try:
+            self.do(kind, block=name, **options)
+        except ScheduleError:
+            self.settled.discard(name)
+            return False
+        return True
+
     def order(self, name: str, wanted: Sequence[str]) -> None:
         """Reorder loops of a block, where they do not stand so already; others stay in their places."""
         if [loop for loop in self.loops(name) if loop in wanted] != list(wanted):

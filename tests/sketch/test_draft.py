@@ -4,6 +4,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.passes.schedule.reorder import Reorder
 from loopwright.search.sketch.draft import Draft
 
 
@@ -87,3 +88,12 @@ def test_steps_are_done_on_a_copy_or_not_at_all() -> None:
     assert grown is not None and len(grown.loops("out")) == 3
     assert draft.with_steps(refused) is None
     assert draft.loops("out") == [first, second] and len(draft.parts) == 1
+
+
+def test_a_block_whose_step_is_refused_is_left_to_later_rules() -> None:
+    draft = draft_of(6, 20)
+    draft.settled.add("out")
+    first, second = draft.loops("out")
+    assert draft.tried(Reorder, "out", loops=(second, first)) and draft.settled == {"out"}
+    assert not draft.tried(Reorder, "out", loops=(second, "no_such_loop")) and not draft.settled
+    assert draft.loops("out") == [second, first]
