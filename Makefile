@@ -23,10 +23,10 @@ tune: $(READY) ## tune the last convolution of ResNet-50 on this CPU
 	$(VENV)/bin/loopwright tune $(TUNE_ARGS)
 
 test: $(READY) ## TEST_CPU=haswell: as on such a CPU, as far as this one can
-	$(AS_CPU) $(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --max-worker-restart 0 $(TEST_ARGS)
+	$(AS_CPU) $(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal --max-worker-restart 0 $(TEST_ARGS)
 
 test-all: $(READY) ## all cases, and what compares times, which takes a quiet machine
-	$(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --max-worker-restart 0 --all
+	$(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal --max-worker-restart 0 --all
 	$(VENV)/bin/python -m pytest -q -m perf
 
 lint: style types types-of-tests ## format, lint and types; -j 2 for two at a time

@@ -82,10 +82,5 @@ def _refuse_strangers(kernel: str, arguments: Sequence[Argument], params: Mappin
 
 def _checked(kernel: str, argument: Argument, value: Any) -> Array:
     array = np.asarray(value)
-    if array.dtype != np.dtype(argument.dtype):
-        raise TypeError(f"kernel {kernel}: constant '{argument.name}' must be {argument.dtype}, got {array.dtype}")
-    if array.shape != argument.shape:
-        raise ValueError(
-            f"kernel {kernel}: constant '{argument.name}' must have shape {argument.shape}, got {array.shape}"
-        )
+    argument.require_fit(kernel, array, "constant")
     return array

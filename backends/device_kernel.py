@@ -76,7 +76,6 @@ class DeviceKernel(Kernel):
 
     def _on_device(self, argument: Argument, value: Any) -> DeviceArray:
         array = self._view(value)
-        kind = "output" if argument.is_output else "input"
         if array is None:
             if argument.is_output:
                 raise TypeError(
@@ -84,12 +83,7 @@ class DeviceKernel(Kernel):
                     f"got {type(value).__name__}"
                 )
             array = self._executable.runtime.array(np.asarray(value))
-        if array.dtype != np.dtype(argument.dtype):
-            raise TypeError(f"kernel {self.name}: {kind} '{argument.name}' must be {argument.dtype}, got {array.dtype}")
-        if array.shape != argument.shape:
-            raise ValueError(
-                f"kernel {self.name}: {kind} '{argument.name}' must have shape {argument.shape}, got {array.shape}"
-            )
+        argument.require_fit(self.name, array)
         return array
 
     def benchmark(

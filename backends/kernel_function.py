@@ -177,15 +177,9 @@ class Kernel:
 
 def _checked(kernel: str, argument: Argument, value: Any) -> Array:
     array = np.asarray(value)
-    kind = "output" if argument.is_output else "input"
     if argument.is_output and array is not value:
         raise TypeError(f"kernel {kernel}: output '{argument.name}' must be a NumPy array, got {type(value).__name__}")
-    if array.dtype != np.dtype(argument.dtype):
-        raise TypeError(f"kernel {kernel}: {kind} '{argument.name}' must be {argument.dtype}, got {array.dtype}")
-    if array.shape != argument.shape:
-        raise ValueError(
-            f"kernel {kernel}: {kind} '{argument.name}' must have shape {argument.shape}, got {array.shape}"
-        )
+    argument.require_fit(kernel, array)
     return array
 
 

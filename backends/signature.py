@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
 
 from ..dialects.numpy_types import ELEMENT_TYPES, teach_numpy
 from ..passes.analysis.layout import parse_layout
 from ..passes.analysis.packing import Packing
 from ..storage.typed_json import shown
+
+
+class Shaped(Protocol):
+    """An array, wherever it is."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +41,22 @@ class Argument:
 
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
+
+    @property
+    def kind(self) -> str:
+        """The part that it has in calls, for messages."""
+        return "output" if self.is_output else "input"
+
+    def require_fit(self, kernel: str, array: Shaped, kind: str = "") -> None:
+        """Hold an array for a kernel, which messages call by another `kind`, to the type and shape.
+
+        TypeError, or ValueError.
+        """
+        called = f"kernel {kernel}: {kind or self.kind} '{self.name}'"
+        if array.dtype != np.dtype(self.dtype):
+            raise TypeError(f"{called} must be {self.dtype}, got {array.dtype}")
+        if array.shape != self.shape:
+            raise ValueError(f"{called} must have shape {self.shape}, got {array.shape}")
 
     def check(self) -> None:
         """ValueError where an argument that was read from somewhere is none."""

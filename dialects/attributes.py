@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -52,9 +51,6 @@ class AxesAttr(Data[tuple[Axis, ...]]):
 
     def print_parameter(self, printer: Printer) -> None:
         printer.print_string("<" + ", ".join(format_axis(a) for a in self.data) + ">")
-
-
-AccessesAttr = ArrayAttr[IndicesAttr]
 
 
 def format_axis(axis: Axis) -> str:

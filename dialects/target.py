@@ -72,7 +72,6 @@ class Target:
     """Of a CPU, the cache that its cores share; the others are each core's own."""
     max_threads_per_block: int = 0
     max_shared_bytes: int = 0
-    max_local_bytes: int = 0
     warp_size: int = 1
     max_vthreads: int = 0
     compute_capability: int = 0

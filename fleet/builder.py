@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
 from ..dialects.counts import require_count
 from ..dialects.target import KINDS
 from ..search.measure.backend_api import backend_path
@@ -17,7 +15,8 @@ from ..search.measure.process import WorkerGone, WorkerProcess, WorkerStartError
 from ..search.measure.runners import start_process
 from ..search.measure.wire import GarbledError
 from ..search.records.file import ErrorCode
-from .protocol import BUILDER_RESOURCE, PROTOCOL, Answer, Order, device_resource, why_refused
+from .member import Member
+from .protocol import BUILDER_RESOURCE, Answer, Order
 from .register import own_scratch
 from .session import next_message
 
@@ -41,17 +40,14 @@ class _Process:
         self.versions: Mapping[str, str] = hello["versions"]
 
 
-class FleetBuilder:
+class FleetBuilder(Member):
     """A machine that builds `count` candidates at once; a context manager, at whose end no process is left."""
 
-    aside = False
+    what = "builder"
 
     def __init__(self, name: str, count: int, backend: str = "") -> None:
         require_count("builders", count)
-        self.name, self.threads = name, count
-        self.identity = uuid.uuid4().hex[:12]
-        self.stopped = threading.Event()
-        """Set when it is told to end."""
+        super().__init__(name, count)
         self._backends = {*map(backend_path, KINDS), *([backend] if backend else [])}
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
@@ -59,14 +55,7 @@ class FleetBuilder:
         self._built = self._failed = 0
         self._scratch = own_scratch()
 
-    def __enter__(self) -> FleetBuilder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
-        """End its processes; harmless when repeated."""
         self.stopped.set()
         with self._lock:
             for process in self._all:
@@ -79,63 +68,43 @@ class FleetBuilder:
 
     @property
     def place(self) -> str:
-        """The part that it has in a fleet, for messages."""
         return "among the builders"
 
     @property
-    def resources(self) -> dict[str, int]:
-        """Dask's resources of it."""
-        return {BUILDER_RESOURCE: self.threads, device_resource(self.identity): 1}
+    def offered(self) -> Mapping[str, float]:
+        return {BUILDER_RESOURCE: self.threads}
 
     @property
     def information(self) -> dict[str, Any]:
-        """The facts that never change, as plain data, by what it is."""
-        facts = {"protocol": PROTOCOL, "version": __version__, "name": self.name, "identity": self.identity}
-        return {"loopwright-builder": {**facts, "builders": self.threads}}
+        return {"loopwright-builder": {**self.facts, "builders": self.threads}}
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """Counts of what it has built so far, as plain data."""
         return {"done": self._built, "failed": self._failed}
-
-    def tidy(self) -> None:
-        """Do nothing: it holds nothing for anybody."""
-
-    def try_again(self) -> None:
-        """Do nothing: it is never set aside."""
 
     # -- jobs -------------------------------------------------------------------------------------------------------
 
-    def serve(self, order: Order) -> Answer:
+    def carry_out(self, order: Order) -> Answer | None:
         """Carry out an order; called in as many threads as it builds at once."""
-        if (refusal := why_refused(order, self.name)) is not None:
-            return {"status": "refused", "message": refusal}
-        match order.get("op"):
-            case "build" if order["backend"] in self._backends:
-                answer = self._build(order)
-                done = answer["status"] == "done" and answer["code"] == ErrorCode.OK
-                with self._lock:
-                    self._built, self._failed = self._built + done, self._failed + (not done)
-                return answer
-            case "build":
-                return self._refused(f"has no backend {order['backend']!r}")
-            case "stop":
-                self.stopped.set()
-                return {"status": "done"}
-        return self._refused(f"knows no order {order.get('op')!r}")
-
-    def _refused(self, why: str) -> Answer:
-        return {"status": "refused", "message": f"builder '{self.name}' {why}"}
+        if order.get("op") != "build":
+            return None
+        if order["backend"] not in self._backends:
+            return self.refused(f"has no backend {order['backend']!r}")
+        answer = self._build(order)
+        done = answer["status"] == "done" and answer["code"] == ErrorCode.OK
+        with self._lock:
+            self._built, self._failed = self._built + done, self._failed + (not done)
+        return answer
 
     def _build(self, order: Order) -> Answer:
         try:
             process = self._taken(order["backend"])
         except WorkerStartError as error:
-            return self._refused(f"cannot build: {error}")
+            return self.refused(f"cannot build: {error}")
         try:
             if process.versions != order["versions"]:
                 self._idle.append(process)
-                return self._refused(_difference(process.versions, order["versions"]))
+                return self.refused(_difference(process.versions, order["versions"]))
             reply, blob = self._asked(process, order)
         except (WorkerGone, GarbledError):
             how, killed = process.worker.epitaph(), process.worker.killed_from_outside

@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-import uuid
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .. import __version__
 from ..dialects.target import Target
 from ..search.measure.backend_api import backend_path
 from ..search.measure.measurement import MeasureError, MeasureOptions, MeasureTask
@@ -19,17 +17,8 @@ from ..search.measure.measurer import Measurer
 from ..search.measure.process import WorkerStartError
 from ..search.measure.timing import TimingSettings
 from ..search.records.file import ErrorCode
-from .protocol import (
-    PROTOCOL,
-    Answer,
-    FleetError,
-    Order,
-    device_resource,
-    key_resource,
-    require_key,
-    unpack_task,
-    why_refused,
-)
+from .member import Member
+from .protocol import Answer, FleetError, Order, key_resource, require_key, unpack_task
 from .session import Sessions
 
 _KEPT_BYTES = 1 << 30
@@ -61,14 +50,14 @@ class DeviceOptions:
         return self.backend or backend_path(self.target.kind)
 
 
-class Device:
+class Device(Member):
     """A registered device; a context manager, at whose end no process is left. It does one job at a time."""
 
+    what = "device"
+
     def __init__(self, options: DeviceOptions) -> None:
+        super().__init__(options.name, 1)
         self.options = options
-        self.identity = uuid.uuid4().hex[:12]
-        self.stopped = threading.Event()
-        """Set when it is told to end."""
         self._lock = threading.Lock()
         self._measurer: Measurer | None = None
         self._threads = options.target.cores if options.target.kind == "llvm" else None
@@ -90,11 +79,7 @@ class Device:
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
-        """End its processes; harmless when repeated."""
         self.stopped.set()
         with self._lock:
             self._sessions.close()
@@ -102,37 +87,25 @@ class Device:
 
     # -- what is known of it ----------------------------------------------------------------------------------------
 
-    threads = 1
-
-    @property
-    def name(self) -> str:
-        """The name that it is registered under."""
-        return self.options.name
-
     @property
     def place(self) -> str:
-        """The part that it has in a fleet, for messages."""
         return f"under '{self.options.key}'"
 
     @property
-    def resources(self) -> dict[str, int]:
-        """Dask's resources of it: one of its key while it takes jobs, and one of its own."""
-        return {key_resource(self.options.key): 0 if self.aside else 1, device_resource(self.identity): 1}
+    def offered(self) -> Mapping[str, float]:
+        """One of its key while it takes jobs."""
+        return {key_resource(self.options.key): 0 if self.aside else 1}
 
     @property
     def information(self) -> dict[str, Any]:
-        """The facts that never change, as plain data, by what it is."""
         return {"loopwright": self.description}
 
     @property
     def description(self) -> dict[str, Any]:
         """The facts that never change, as plain data."""
         return {
-            "protocol": PROTOCOL,
-            "version": __version__,
+            **self.facts,
             "key": self.options.key,
-            "name": self.options.name,
-            "identity": self.identity,
             "target": str(self.options.target),
             "backend": self.options.module,
             "device": self._device_name,
@@ -178,10 +151,7 @@ class Device:
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
 
-    def serve(self, order: Order) -> Answer:
-        """Carry out an order; an answer has a `status`, and a `message` where it is not `done`."""
-        if (refusal := why_refused(order, self.options.name)) is not None:
-            return {"status": "refused", "message": refusal}
+    def carry_out(self, order: Order) -> Answer | None:
         with self._lock:
             match order.get("op"):
                 case "task":
@@ -190,10 +160,7 @@ class Device:
                     return self._run(order)
                 case "session":
                     return self._sessions.serve(order)
-                case "stop":
-                    self.stopped.set()
-                    return {"status": "done"}
-        return {"status": "refused", "message": f"device '{self.options.name}' knows no order {order.get('op')!r}"}
+        return None
 
     def _keep(self, order: Order) -> Answer:
         """Keep a task's data, in place of what was used longest ago."""

@@ -12,7 +12,8 @@ from typing import Any
 from .address import require_distributed
 from .builder import FleetBuilder
 from .device import Device, DeviceOptions
-from .register import Member, register
+from .member import Member
+from .register import register
 from .security import security_of
 from .tracker import address_of, tracker
 

@@ -63,13 +63,13 @@ def order(op: str, **fields: Any) -> Order:
     return {"op": op, "protocol": PROTOCOL, "version": __version__, **fields}
 
 
-def why_refused(order: Mapping[str, Any], device: str) -> str | None:
-    """Why a device does not take an order of another version of the protocol; None where it does."""
+def why_refused(order: Mapping[str, Any], member: str) -> str | None:
+    """Why a member of a fleet does not take an order of another version of the protocol; None where it does."""
     if order.get("protocol") == PROTOCOL:
         return None
     theirs = f"loopwright {order.get('version')} with protocol {order.get('protocol')}"
     return (
-        f"the tuner is {theirs}, device '{device}' is loopwright {__version__} with protocol {PROTOCOL}: install the "
+        f"the tuner is {theirs}, {member} is loopwright {__version__} with protocol {PROTOCOL}: install the "
         "same version on both"
     )
 

@@ -6,15 +6,15 @@ import asyncio
 import contextlib
 import pickle
 import sys
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from ..search.measure.scratch import Scratch, ScratchError
 from .address import dask_address, host_and_port, quiet
-from .protocol import Answer, FleetError, Order
+from .member import Member
+from .protocol import FleetError
 from .security import is_loopback
 
 _LOOK_EVERY_S = 0.25
@@ -60,55 +60,6 @@ def refuse_other_names(event: str, arguments: Sequence[Any]) -> None:
         raise pickle.UnpicklingError("a device of a fleet takes jobs of plain data, and no " + ".".join(arguments[:2]))
 
 
-class Member(Protocol):
-    """A device or builder to be registered."""
-
-    @property
-    def name(self) -> str:
-        """The name that it is registered under."""
-
-    @property
-    def threads(self) -> int:
-        """The number of orders that it serves at once."""
-
-    @property
-    def stopped(self) -> threading.Event:
-        """Set when it is told to end."""
-
-    @property
-    def place(self) -> str:
-        """The part that it has in a fleet, for messages."""
-
-    @property
-    def resources(self) -> Mapping[str, float]:
-        """Dask's resources of it now."""
-
-    @property
-    def information(self) -> dict[str, Any]:
-        """The facts that never change, as plain data, by what it is."""
-
-    @property
-    def statistics(self) -> dict[str, Any]:
-        """Counts of its jobs so far, as plain data."""
-
-    @property
-    def identity(self) -> str:
-        """A name that no other has."""
-
-    @property
-    def aside(self) -> bool:
-        """True while it takes no jobs."""
-
-    def tidy(self) -> None:
-        """End what was left by users who have died."""
-
-    def try_again(self) -> None:
-        """Come back, if it was set aside long enough and can."""
-
-    def serve(self, order: Order) -> Answer:
-        """Carry out an order."""
-
-
 def own_scratch() -> Scratch:
     """A folder for what a member writes; FleetError where there is none to be had."""
     try:
@@ -124,7 +75,6 @@ async def register(
     from distributed.core import Status
 
     quiet()
-    what = f"device '{device.name}'" if "loopwright" in device.information else f"builder '{device.name}'"
     scratch = own_scratch()
     try:
         while not device.stopped.is_set():
@@ -135,15 +85,15 @@ async def register(
             try:
                 await asyncio.wait_for(worker, timeout=30)
             except Exception as error:  # the tracker went, or does not take it yet
-                said(f"{what} is not registered: {error}; it tries again")
+                said(f"{device} is not registered: {error}; it tries again")
                 with contextlib.suppress(Exception):
                     await worker.close(timeout=1)
                 await asyncio.sleep(_TRY_EVERY_S)
                 continue
-            said(f"{what} is registered {device.place} at {tracker}")
+            said(f"{device} is registered {device.place} at {tracker}")
             await _serve_until_lost(device, worker)
             if worker.status is Status.closed and not (device.stopped.is_set() or await _listens(tracker)):
-                said(f"{what} has lost the tracker at {tracker}: it waits for it")
+                said(f"{device} has lost the tracker at {tracker}: it waits for it")
     finally:
         scratch.remove()
 

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..dialects.intrinsics import TF32_BELOW_HALF, TF32_BITS, TF32_MASK
+from ..dialects.intrinsics_cuda import TF32_BELOW_HALF, TF32_BITS, TF32_MASK
 from ..dialects.numpy_types import FLOATS, INTEGERS, UNSIGNED
 from .errors import ExpressionError
 from .expr import (

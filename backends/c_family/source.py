@@ -23,8 +23,6 @@ from .operations import OPERATIONS
 from .printer import INDENT, Buffer, Handler, KernelPrinter
 from .types import bytes_of, kind_of
 
-BUFFER_ALIGNMENT = 256
-"""Buffers of a workspace start on a multiple of so many bytes, as device allocations do."""
 _DIVISIONS = (arith.DivUIOp, arith.RemUIOp)
 """Operations that may stand ahead of launches though they are not pure: numbers of lanes by constants."""
 _INT_ELEMENTS = 1 << 31

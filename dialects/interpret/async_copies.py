@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .kernel_functions import Array
-from .thread_memory import Shared
+from .shared_memory import Shared
 from .threads import Threads
 
 

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from .kernel_functions import Array
 from .located import located
 from .loop import InterpretationError
-from .thread_memory import Shared
+from .shared_memory import Shared
 from .threads import Threads
 
 

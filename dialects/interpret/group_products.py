@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from xdsl.ir import Operation
 
-from ..intrinsics import WARP_GROUP
+from ..intrinsics_cuda import WARP_GROUP
 from .kernel_functions import Array
 from .located import located
 from .loop import InterpretationError
-from .thread_memory import Registers, Shared
+from .shared_memory import Shared
+from .thread_memory import Registers
 from .threads import Threads
 
 Read = tuple[Shared, int, Array, Array]

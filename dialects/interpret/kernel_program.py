@@ -61,7 +61,7 @@ class Program:
 
 
 def nothing(program: Program, op: Operation) -> None:
-    """Nothing: a hint, or the end of a region."""
+    """Do nothing for a hint, or for the end of a region."""
 
 
 def constant_value(op: arith.ConstantOp) -> Any:

@@ -23,7 +23,8 @@ from .. import kernel
 from . import launch_bulk, launch_control, launch_matrices, launch_memory, launch_values
 from .kernel_program import Handler, Program, Step
 from .launch_program import ThreadProgram
-from .thread_memory import Argument, Shared, written_state
+from .shared_memory import Shared, written_state
+from .thread_memory import Argument
 
 MOST_THREADS = 16384
 """Threads that run side by side, unless a single block has more."""

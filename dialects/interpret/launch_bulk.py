@@ -14,7 +14,7 @@ from ..element import element_bytes
 from . import matrices
 from .kernel_program import Handler, Step
 from .launch_program import ThreadProgram
-from .thread_memory import Shared
+from .shared_memory import Shared
 
 
 def _proxy_fence(program: ThreadProgram, op: Operation) -> Step:

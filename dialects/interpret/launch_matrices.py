@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation
 
 from .. import kernel
 from ..element import element_bytes
-from ..intrinsics import ROW_BYTES
+from ..intrinsics_cuda import ROW_BYTES
 from . import matrices
 from .kernel_functions import Array
 from .kernel_program import Handler, Step

@@ -16,7 +16,8 @@ from .kernel_program import Handler, Step, nothing
 from .launch_program import ThreadProgram
 from .located import located
 from .loop import InterpretationError
-from .thread_memory import Access, Registers, Shared, block_memory
+from .shared_memory import Shared, block_memory
+from .thread_memory import Access, Registers
 
 
 def _access(program: ThreadProgram, op: Operation, value: SSAValue) -> Access:

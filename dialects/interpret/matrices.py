@@ -6,7 +6,8 @@ import numpy as np
 
 from ..buffers import CHUNK_BYTES
 from ..element import dtype_name
-from ..intrinsics import MATRIX_ROWS, REGISTER_BYTES, TF32_BELOW_HALF, TF32_BITS, TF32_MASK, Intrinsic
+from ..intrinsics import Intrinsic
+from ..intrinsics_cuda import MATRIX_ROWS, REGISTER_BYTES, TF32_BELOW_HALF, TF32_BITS, TF32_MASK
 from .kernel_functions import Array
 from .tiles import element_places
 

@@ -32,7 +32,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..buffers import scope_of
 from ..element import element_bytes
-from ..intrinsics import REGISTER_BYTES, Intrinsic, find_intrinsic
+from ..intrinsics import Intrinsic, find_intrinsic
+from ..intrinsics_cuda import REGISTER_BYTES
 from .address import parse_address, print_address
 from .types import INDEX, vector_of
 

@@ -123,7 +123,7 @@ class WarpGroupProductOp(IRDLOperation):
         )
 
     def factors(self) -> list[tuple[str, SSAValue, SSAValue, int, SharedMatrix]]:
-        """Of factors in shared memory: the name, buffer, index, constant part of that, and how the matrix lies."""
+        """Name, buffer, index, constant part of that, and place of the matrix of each factor in shared memory."""
         numbers = [int(n) for n in self.matrices.get_values()]
         parts = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
         found = [SharedMatrix(span, panel, bool(turned)) for span, panel, turned in parts]

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...dialects.errors import Error
+from ..errors import ProgramImportError
 
 
-class OnnxImportError(Error, ValueError):
+class OnnxImportError(ProgramImportError):
     """A model cannot be imported; the text lists everything that stands in the way, a line each where it is more.
 
     `pending` are those of the reasons that shapes or values of inputs would mend.
     """
 
     def __init__(self, model: str, reasons: Sequence[str], pending: Sequence[str] = ()) -> None:
-        self.reasons, self.pending = tuple(reasons), tuple(pending)
-        text = f"model '{model}' cannot be imported"
-        if len(reasons) == 1:
-            super().__init__(f"{text}: {reasons[0]}")
-        else:
-            super().__init__(f"{text}, for {len(reasons)} reasons:" + "".join(f"\n  {r}" for r in reasons))
+        super().__init__(f"model '{model}'", reasons)
+        self.pending = tuple(pending)
 
 
 class UnsupportedNode(Exception):

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...dialects.errors import Error
+from ..errors import ProgramImportError
 
 
-class TorchImportError(Error, ValueError):
+class TorchImportError(ProgramImportError):
     """A program cannot be imported; the text lists everything that stands in the way, a line each where it is more."""
 
     def __init__(self, program: str, reasons: Sequence[str]) -> None:
-        self.reasons = tuple(reasons)
-        text = f"program '{program}' cannot be imported"
-        if len(reasons) == 1:
-            super().__init__(f"{text}: {reasons[0]}")
-        else:
-            super().__init__(f"{text}, for {len(reasons)} reasons:" + "".join(f"\n  {r}" for r in reasons))
+        super().__init__(f"program '{program}'", reasons)
 
 
 class UnsupportedNode(Exception):

@@ -12,7 +12,7 @@ from ...dialects.element import DTYPES, element_bytes, is_float
 from ...graph.network import Network, Value
 from .bounds import MOST_HALF_TERMS
 from .errors import UnsupportedNode
-from .types import TensorKind, dtype_name
+from .types import TensorKind
 
 Converter = Callable[["Node"], Any]
 F = TypeVar("F", bound=Converter)
@@ -157,7 +157,3 @@ class Node:
         """Refuse the node where PyTorch can run it, and our way takes more steps than are worth it."""
         if self.is_optional and steps > most:
             raise UnsupportedNode(f"{steps:,} steps, more than {most:,}, are faster in PyTorch, which needs less")
-
-    def asked_dtype(self, name: str = "dtype") -> str | None:
-        """Return the element type that an argument asks for."""
-        return None if self.arguments.get(name) is None else dtype_name(self.arguments[name])

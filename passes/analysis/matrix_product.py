@@ -13,17 +13,8 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.index import Div, IndexExpr, Mod, atom_axes, axis
-from ...dialects.intrinsics import (
-    I_AXIS,
-    J_AXIS,
-    K_AXIS,
-    MATRIX_ROWS,
-    ROW_BYTES,
-    TF32_BELOW_HALF,
-    TF32_BITS,
-    TF32_MASK,
-    Intrinsic,
-)
+from ...dialects.intrinsics import I_AXIS, J_AXIS, K_AXIS, Intrinsic
+from ...dialects.intrinsics_cuda import MATRIX_ROWS, ROW_BYTES, TF32_BELOW_HALF, TF32_BITS, TF32_MASK
 from ...dialects.loop import BlockOp, ForOp, LoadOp, scope_of
 from ...dialects.target import WARP
 from .nest import buffer_name, only_child, ranges_of

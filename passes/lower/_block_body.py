@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from math import gcd
 
-from xdsl.dialects import arith, math, vector
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, VectorType
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, MemRefType, VectorType
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
-from ...dialects.combiner import combine_op
-from ...dialects.element import element_bytes, is_float, is_unsigned
-from ...dialects.index import IndexExpr, constant
+from ...dialects.element import element_bytes, is_float
+from ...dialects.index import IndexExpr
 from ...dialects.interpret.loop import initial_value
-from ...dialects.lookups import highest_of, lookups_of
+from ...dialects.lookups import lookups_of
 from ...dialects.loop_lanes import JOINED, SCALAR, SINGLE, TRANSPOSED, step_of
 from ...dialects.target import LINE_BYTES
-from ...dialects.te import IndexOp, PredicateOp, YieldOp, wrapped_index
+from ...dialects.te import IndexOp, PredicateOp, YieldOp
 from ..analysis.placement import in_bounds
-from ._addresses import INDEX, Address, Addresses
+from ._addresses import Address, Addresses
 from ._block_plan import Access, BlockPlan
+from ._block_values import ValueWriter
 from ._branches import under
 from ._quads import transposed
 from ._shared_carries import last_iterations
@@ -36,6 +36,7 @@ class BodyWriter:
 
     def __init__(self, addresses: Addresses, buffers: Mapping[SSAValue, SSAValue], aligned: bool = False) -> None:
         self.at = addresses
+        self.values = ValueWriter(addresses)
         self.buffers = buffers
         self.aligned = aligned
         """True where all vectors start at multiples of their size, as those of a GPU must."""
@@ -75,14 +76,14 @@ class BodyWriter:
             if self._kind(write) == JOINED:
                 value = self._joined_lanes(plan, position, self._wide(values, result, product), masks)
                 old = self._old(plan, position, write, from_identity, [])
-                joined = self._combine(plan, position, old, value)
+                joined = self.values.combine(plan.block.combiner.data, old, value)
                 self._store(write, joined, [], False)
                 continue
             old = self._old(plan, position, write, from_identity, [] if spill else masks)
             if product is not None:
-                joined = self._fma(values[product[0]], values[product[1]], old)
+                joined = self.values.fma(values[product[0]], values[product[1]], old)
             else:
-                joined = self._combine(plan, position, old, values[result])
+                joined = self.values.combine(plan.block.combiner.data, old, values[result])
             self._store(write, joined, masks, spill)
 
     def copy_asynchronously(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr]) -> bool:
@@ -129,11 +130,18 @@ class BodyWriter:
 
     def identity(self, plan: BlockPlan, number: int) -> SSAValue:
         """Return the value that the output of that number starts from."""
-        return self._identity(plan, number)
+        output = plan.block.outputs[number]
+        assert isinstance(output.type, MemRefType)
+        element = output.type.element_type
+        value = initial_value(plan.block, number)
+        if is_float(element):
+            return self.values.constant(FloatAttr(float(value), element))
+        assert isinstance(element, IntegerType)
+        return self.values.constant(IntegerAttr(int(value), element))
 
     def combine(self, plan: BlockPlan, number: int, old: SSAValue, new: SSAValue) -> SSAValue:
         """Two values of the output of that number, joined."""
-        return self._combine(plan, number, old, new)
+        return self.values.combine(plan.block.combiner.data, old, new)
 
     def output(self, plan: BlockPlan, number: int) -> SSAValue:
         """Return the value that the output of that number holds."""
@@ -178,60 +186,14 @@ class BodyWriter:
                 if op in plan.ahead:
                     self._prefetch(access, plan.ahead[op])
             elif isinstance(op, IndexOp):
-                values[op.result] = self._index(plan.indices[op][0], op.result.type)
+                values[op.result] = self.values.index(plan.indices[op][0], op.result.type)
             elif isinstance(op, PredicateOp):
-                values[op.result] = self._predicate(plan.indices[op])
+                values[op.result] = self.values.predicate(plan.indices[op])
             elif isinstance(op, arith.ConstantOp):
-                values[op.result] = self._constant(op.value)
+                values[op.result] = self.values.constant(op.value)
             else:
-                values[op.results[0]] = self._apply(op, [values[v] for v in op.operands])
+                values[op.results[0]] = self.values.apply(op, [values[v] for v in op.operands])
         return values
-
-    def _apply(self, op: Operation, operands: list[SSAValue]) -> SSAValue:
-        element = op.results[0].type
-        if any(isinstance(v.type, VectorType) for v in operands):
-            operands = [v if isinstance(v.type, VectorType) else self.at.splat(v) for v in operands]
-            if isinstance(op, arith.CmpiOp | arith.CmpfOp):
-                names = kernel.INTEGER_PREDICATES if isinstance(op, arith.CmpiOp) else kernel.FLOAT_PREDICATES
-                return self.at.here.add(kernel.CompareOp(names[op.predicate.value.data], *operands))
-            if isinstance(op, arith.SelectOp):
-                return self.at.here.add(kernel.SelectOp(*operands))
-            element = kernel.vector_of(element, self.at.lanes)
-            if type(op) in _CONVERSIONS:
-                return self.at.here.add(kernel.ConvertOp(_CONVERSIONS[type(op)], operands[0], element))
-        new = type(op).create(operands=operands, result_types=[element], properties=op.properties)
-        return self.at.here.add(new)
-
-    def _constant(self, value: Attribute) -> SSAValue:
-        if isinstance(value, IntegerAttr) and is_unsigned(value.type):  # `arith.constant` has no unsigned numbers
-            return self._index(constant(wrapped_index(value.value.data)), value.type)
-        return self.at._once(
-            0,
-            ("value", value),
-            lambda: arith.ConstantOp.create(result_types=[_type_of(value)], properties={"value": value}),
-        )
-
-    def _index(self, expr: IndexExpr, result_type: Attribute) -> SSAValue:
-        expr = self.at.fixed(expr)
-        wide = self.at.lane is not None and self.at.lane in expr.axes()
-        value = self.at.vector(expr) if wide else self.at.scalar(expr)
-        if isinstance(result_type, IndexType):
-            return value
-        if wide:
-            lanes = kernel.vector_of(result_type, self.at.lanes)
-            return self.at.here.add(kernel.ConvertOp("index_cast", value, lanes))
-        return self.at.here.add(arith.IndexCastOp.create(operands=[value], result_types=[result_type]))
-
-    def _predicate(self, conditions: Sequence[IndexExpr]) -> SSAValue:
-        parts = [self.at.condition(c) for c in conditions]
-        if any(p is False for p in parts):
-            return self._constant(IntegerAttr(0, 1))
-        values = [p for p in parts if not isinstance(p, bool)]
-        if not values:
-            return self._constant(IntegerAttr(-1, 1))
-        joined = self.at.conjunction(values, any(isinstance(v.type, VectorType) for v in values))
-        assert joined is not None
-        return joined
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
@@ -241,32 +203,8 @@ class BodyWriter:
             return access
         found = lookups_of(access.indices)
         return access.placed(
-            {k: self._position(values[access.positions[k]], lookup.extent) for k, lookup in found.items()}
+            {k: self.values.position(values[access.positions[k]], lookup.extent) for k, lookup in found.items()}
         )
-
-    def _position(self, value: SSAValue, extent: int) -> IndexExpr:
-        """An integer, clamped into `[0, extent)`."""
-        element = kernel.element_of(value.type)
-        assert isinstance(element, IntegerType)
-        value = self._bounded(arith.MaxSIOp, value, IntegerAttr(0, element))
-        if extent - 1 <= highest_of(element):
-            value = self._bounded(arith.MinSIOp, value, IntegerAttr(extent - 1, element))
-        return self.at.position(self._as_index(value), extent)
-
-    def _bounded(self, kind: type[Operation], value: SSAValue, bound: Attribute) -> SSAValue:
-        _, other = self._alike(value, self._constant(bound))
-        made = ("bounded", kind, value, bound)
-        return self.at._once(
-            len(self.at.scopes) - 1, made, lambda: kind.create(operands=[value, other], result_types=[value.type])
-        )
-
-    def _as_index(self, value: SSAValue) -> SSAValue:
-        def cast() -> Operation:
-            if isinstance(value.type, VectorType):
-                return kernel.ConvertOp("index_cast", value, kernel.vector_of(INDEX, self.at.lanes))
-            return arith.IndexCastOp.create(operands=[value], result_types=[INDEX])
-
-        return self.at._once(len(self.at.scopes) - 1, ("index", value), cast)
 
     def _kind(self, access: Access) -> str:
         """The elements that lanes touch in this copy, as was decided."""
@@ -292,7 +230,7 @@ class BodyWriter:
         parts = [self.at.condition(c) for c in access.where if c not in self.at.known]
         if any(p is False for p in parts):
             zero = FloatAttr(0.0, element) if is_float(element) else IntegerAttr(0, element)
-            return self._constant(zero)
+            return self.values.constant(zero)
         own = [p for p in parts if not isinstance(p, bool)]
         fixed = self.at.fixed(access.offset)
         if masks and (own or not self.in_bounds(access, fixed)):
@@ -323,7 +261,7 @@ class BodyWriter:
         new = self.buffers[buffer]
         target = kernel.vector_of(element, self.at.lanes) if wide else element
         if address.gather is not None:
-            return self.at.here.add(kernel.GatherOp(new, address.gather, mask or self._all_lanes(), target))
+            return self.at.here.add(kernel.GatherOp(new, address.gather, mask or self.values.all_lanes(), target))
         operands = [new, address.base] if mask is None else [new, address.base, mask]
         return self.at.here.add(
             kernel.LoadOp.create(
@@ -349,7 +287,7 @@ class BodyWriter:
             value = self.at.splat(value)
         mask = None if spill and self._kind(access) != SINGLE else self.at.conjunction(masks, True)
         if address.gather is not None:
-            scope.block.add_op(kernel.ScatterOp(value, new, address.gather, mask or self._all_lanes()))
+            scope.block.add_op(kernel.ScatterOp(value, new, address.gather, mask or self.values.all_lanes()))
             return
         if mask is not None and access.place.scope == "local" and self.in_bounds(access, self.at.fixed(access.offset)):
             old = self._load_at(buffer, address, kernel.element_of(value.type), [])
@@ -385,78 +323,33 @@ class BodyWriter:
         properties = self._place(address, value.type)
         at.here.block.add_op(kernel.StoreOp.create(operands=operands, properties=properties))
 
-    def _all_lanes(self) -> SSAValue:
-        return self.at.splat(self._constant(IntegerAttr(-1, 1)), 0)
-
     # -- reductions ---------------------------------------------------------------------------------------------------
-
-    def _identity(self, plan: BlockPlan, position: int) -> SSAValue:
-        output = plan.block.outputs[position]
-        assert isinstance(output.type, MemRefType)
-        element = output.type.element_type
-        value = initial_value(plan.block, position)
-        if is_float(element):
-            return self._constant(FloatAttr(float(value), element))
-        assert isinstance(element, IntegerType)
-        return self._constant(IntegerAttr(int(value), element))
 
     def _old(
         self, plan: BlockPlan, position: int, access: Access, from_identity: bool, masks: list[SSAValue]
     ) -> SSAValue:
         if from_identity:
-            return self._identity(plan, position)
+            return self.identity(plan, position)
         buffer = access.buffer
         assert isinstance(buffer.type, MemRefType)
         own = [] if self.in_bounds(access, self.at.fixed(access.offset)) else masks
         return self._load_at(buffer, self._address(access), buffer.type.element_type, own)
-
-    def _combine(self, plan: BlockPlan, position: int, old: SSAValue, new: SSAValue) -> SSAValue:
-        old, new = self._alike(old, new)
-        op = combine_op(plan.block.combiner.data, kernel.element_of(old.type))
-        properties = _STRICT if is_float(kernel.element_of(old.type)) else {}
-        return self.at.here.add(op.create(operands=[old, new], result_types=[old.type], properties=properties))
-
-    def _fma(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
-        a, b = self._alike(a, b)
-        a, c = self._alike(a, c)
-        b, c = self._alike(b, c)
-        properties = _STRICT
-        return self.at.here.add(math.FmaOp.create(operands=[a, b, c], result_types=[c.type], properties=properties))
-
-    def _alike(self, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
-        if isinstance(a.type, VectorType) and not isinstance(b.type, VectorType):
-            return a, self.at.splat(b)
-        if isinstance(b.type, VectorType) and not isinstance(a.type, VectorType):
-            return self.at.splat(a), b
-        return a, b
 
     def _wide(
         self, values: Mapping[SSAValue, SSAValue], result: SSAValue, product: tuple[SSAValue, SSAValue] | None
     ) -> SSAValue:
         if product is None:
             return values[result]
-        a, b = self._alike(values[product[0]], values[product[1]])
-        properties = _STRICT
-        return self.at.here.add(arith.MulfOp.create(operands=[a, b], result_types=[a.type], properties=properties))
+        return self.values.multiply(values[product[0]], values[product[1]])
 
     def _joined_lanes(self, plan: BlockPlan, position: int, wide: SSAValue, masks: list[SSAValue]) -> SSAValue:
         if not isinstance(wide.type, VectorType):
             wide = self.at.splat(wide)
         mask = self.at.conjunction(masks, True)
         if mask is not None:
-            neutral = self.at.splat(self._identity(plan, position))
+            neutral = self.at.splat(self.identity(plan, position))
             wide = self.at.here.add(kernel.SelectOp(mask, wide, neutral))
-        flag = _reduction_flag(plan.block.combiner.data, kernel.element_of(wide.type))
-        return self.at.here.add(
-            vector.ReductionOp.create(
-                operands=[wide],
-                properties={
-                    "kind": vector.CombiningKindAttr(flag),
-                    **_STRICT,
-                },
-                result_types=[kernel.element_of(wide.type)],
-            )
-        )
+        return self.values.reduce_lanes(plan.block.combiner.data, wide)
 
     def _update_custom(
         self, plan: BlockPlan, values: dict[SSAValue, SSAValue], masks: list[SSAValue], from_identity: bool
@@ -474,9 +367,9 @@ class BodyWriter:
             if isinstance(op, YieldOp):
                 joined = op.values
             elif isinstance(op, arith.ConstantOp):
-                mapped[op.result] = self._constant(op.value)
+                mapped[op.result] = self.values.constant(op.value)
             else:
-                mapped[op.results[0]] = self._joined(op, [mapped[v] for v in op.operands])
+                mapped[op.results[0]] = self.values.apply_once(op, [mapped[v] for v in op.operands])
         for position, (write, value) in enumerate(zip(plan.writes, joined, strict=True)):
             store = partial(self._store, write, mapped[value], masks, False)
             under(self.at, last_iterations(plan.block, position), store)
@@ -488,38 +381,3 @@ class BodyWriter:
         if from_identity or masks or not last_iterations(plan.block, position):
             return self._old(plan, position, access, from_identity, masks)
         return self._load(access, [])
-
-    def _joined(self, op: Operation, operands: list[SSAValue]) -> SSAValue:
-        """Apply an operation to values that are joined; where the same was done of them in this place, once for all."""
-        key = (op, *operands)
-        known = self.at.here.values.get(key)
-        if known is None:
-            known = self.at.here.values[key] = self._apply(op, operands)
-        return known
-
-
-_CONVERSIONS: dict[type[Operation], str] = {op: name for name, op in kernel.CONVERSIONS.items()}
-_STRICT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
-_REDUCTION_FLAGS = {
-    ("add", True): vector.CombiningKindFlag.ADD,
-    ("add", False): vector.CombiningKindFlag.ADD,
-    ("mul", True): vector.CombiningKindFlag.MUL,
-    ("mul", False): vector.CombiningKindFlag.MUL,
-    ("max", True): vector.CombiningKindFlag.MAXIMUMF,
-    ("max", False): vector.CombiningKindFlag.MAXSI,
-    ("min", True): vector.CombiningKindFlag.MINIMUMF,
-    ("min", False): vector.CombiningKindFlag.MINSI,
-}
-_UNSIGNED_FLAGS = {"max": vector.CombiningKindFlag.MAXUI, "min": vector.CombiningKindFlag.MINUI}
-
-
-def _reduction_flag(combiner: str, element: Attribute) -> vector.CombiningKindFlag:
-    if is_unsigned(element) and combiner in _UNSIGNED_FLAGS:
-        return _UNSIGNED_FLAGS[combiner]
-    return _REDUCTION_FLAGS[combiner, is_float(element)]
-
-
-def _type_of(value: Attribute) -> Attribute:
-    assert isinstance(value, IntegerAttr | FloatAttr)
-    result: Attribute = value.type
-    return result

@@ -14,7 +14,8 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects import kernel
 from ...dialects.buffers import CHUNK_BYTES
 from ...dialects.index import ZERO, IndexExpr, axis, constant
-from ...dialects.intrinsics import ROW_BYTES, Intrinsic, find_intrinsic
+from ...dialects.intrinsics import Intrinsic, find_intrinsic
+from ...dialects.intrinsics_cuda import ROW_BYTES
 from ...dialects.loop import BlockOp, ForOp, LoadOp, blocks_in
 from ..analysis.access import reads, writers
 from ..analysis.matrix_product import TENSORIZE, MatrixProduct, Mismatch, match_product

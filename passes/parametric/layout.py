@@ -61,7 +61,7 @@ class SizedLayout:
         return indices
 
     def inverse(self) -> dict[str, Index]:
-        """Each name over the dimensions."""
+        """Return an index over the dimensions for each name."""
         groups: dict[tuple[str, ...], Index] = {}
         for item, dimension in zip(self.items, self.dimensions, strict=True):
             part = Index.axis(dimension) * item.tile if item.part == "/" else Index.axis(dimension)

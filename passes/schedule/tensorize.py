@@ -71,7 +71,7 @@ class Tensorize(Primitive[ForOp]):
         nest.loop(self.block, self.loop).notes[TENSORIZE] = self._multiply_adds(sizes)
 
     def _multiply_adds(self, sizes: Sizes) -> Size:
-        """Those of one instruction, whose columns may be an open number in its name."""
+        """Multiply-adds of one instruction, whose columns may be an open number in its name."""
         text = OpenText.of(self.intrinsic)
         if not text.names:
             found = find_intrinsic(self.intrinsic)

@@ -17,7 +17,7 @@ _FEWEST = 3
 
 @dataclass(frozen=True)
 class RankingQuality:
-    """Of `samples` candidates: Spearman's correlation, and the share of the `k` fastest among `k` predicted best."""
+    """Spearman's correlation of `samples` candidates, and the share of the `k` fastest among `k` predicted best."""
 
     rank_correlation: float
     recall: float

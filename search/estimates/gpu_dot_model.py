@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...dialects.intrinsics import REGISTER_BYTES
+from ...dialects.intrinsics_cuda import REGISTER_BYTES
 from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
 from ...dialects.target import WARP, Target
 from ..sketch.hole import Columns

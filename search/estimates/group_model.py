@@ -115,7 +115,7 @@ class GroupModel(TensorModel):
         return np.asarray(np.minimum(down * m, self.rows[0]) + beside * n)
 
     def _of_ends(self, c: Columns, rounds: Array) -> Array:
-        """Of a block alone nothing hides the first copies and the last stores; several take turns."""
+        """Cycles of the first copies and the last stores, which nothing hides of a block alone; several take turns."""
         m, n = self._tile(c)
         end = 2 * GLOBAL_LATENCY + m * n * self.intrinsic.a.bytes / FILL_BYTES_PER_CYCLE
         return np.asarray(end * np.maximum(1.0, rounds / self._resident(c)))

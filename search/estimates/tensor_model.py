@@ -9,7 +9,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ...dialects.intrinsics import ROW_BYTES, Intrinsic
+from ...dialects.intrinsics import Intrinsic
+from ...dialects.intrinsics_cuda import ROW_BYTES
 from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
 from ...dialects.target import Target
 from ..sketch.hole import Columns

@@ -26,7 +26,8 @@ class PreflightError(MeasureError):
 class MeasureOptions:
     """Options of measuring. `backend` is a module path; `env` goes to workers, `threads` to kernels as OpenMP threads.
 
-    `runners` makes what runs candidates (`runners.Runners`), where that is not one process on this machine.
+    `runners` makes what runs candidates (`runners.Runners`), where that is not one process on this machine: from the
+    options, a folder for files, and a function to be called when its `width` or `builders` has changed.
     With `overlap`, builds and runs go on at the same time; on a CPU target they would disturb each other's clock.
     Without `check` any output passes. `preflight` gives a tiny task and its schedule, which are measured first of all:
     PreflightError if that fails.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -83,10 +82,6 @@ class Runners(Protocol):
 
     def close(self) -> None:
         """Release what all of them shared; harmless when repeated."""
-
-
-RunnersMaker = Callable[[MeasureOptions, Path, Callable[[], None]], Runners]
-"""From options, a folder for files, and a function to be called when `width` or `builders` has changed."""
 
 
 class LocalRunners:

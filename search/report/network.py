@@ -12,8 +12,8 @@ from ..records.network_files import TunedNetwork
 from ..records.record import duration
 from ..tune.progress import TuningState, counted, sparkline
 from ..tune.state import SchedulerState, TaskRow, ways_of, weighted_sum
-from ..tune.strategy import TaskHistory
 from ..tune.table import HEADINGS, as_table
+from ..tune.task_strategy import TaskHistory
 from .group import RecordGroup
 from .vega import Spec, chart, field, figure, layer, tips
 

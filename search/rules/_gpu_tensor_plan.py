@@ -22,7 +22,7 @@ from ._gpu_factors import dividing
 
 
 @dataclass(frozen=True)
-class Choices:
+class TileChoices:
     """Choices of a search, and the usual numbers without one.
 
     `warps`, or warp groups, are those of a block along an axis, `tiles` the matrices that each of them computes along
@@ -40,7 +40,7 @@ class Choices:
     usual_group: int
 
 
-WARPS = Choices(
+WARPS = TileChoices(
     warps=(1, 2, 4, 8),
     tiles=(1, 2, 3, 4, 5, 6, 7, 8),
     fills=(1, 2, 4, 8),
@@ -52,7 +52,7 @@ WARPS = Choices(
 )
 """Images of networks are often multiples of 7. Without a search: 128 x 128 x 128 bytes, the best of six tiles for
 products of 4096 on an H200."""
-WARP_GROUPS = Choices(
+WARP_GROUPS = TileChoices(
     warps=(1, 2, 3, 4),
     tiles=(1, 2, 3, 4),
     fills=(1, 2, 4),
@@ -235,7 +235,7 @@ def _width(block: str, family: Family, usual: int) -> Width:
 
 
 def _side(
-    block: str, axis: str, factor: Factor, extents: tuple[int, int], listed: Choices, usual: int, in_groups: bool
+    block: str, axis: str, factor: Factor, extents: tuple[int, int], listed: TileChoices, usual: int, in_groups: bool
 ) -> SidePlan:
     """Plan a side, whose matrices have so many rows at least, and so many by default."""
     least, extent = extents

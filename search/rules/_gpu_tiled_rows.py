@@ -62,14 +62,14 @@ FEW_ROWS_LONG = 8
 """Such rows for each multiprocessor up to which a block takes one, of twice as many lanes, without a search."""
 
 
-class Choices(NamedTuple):
+class HoleChoices(NamedTuple):
     """Choices of a hole, and its value without a search."""
 
     values: tuple[int, ...]
     default: int
 
     @classmethod
-    def within(cls, values: Sequence[int], least: int, most: int, default: int) -> Choices:
+    def within(cls, values: Sequence[int], least: int, most: int, default: int) -> HoleChoices:
         """Return the `values` from `least` to `most`, the first one at least; the default is one of them."""
         kept = tuple(n for n in values if least <= n <= most) or (values[0],)
         return cls(kept, max((n for n in kept if n <= default), default=kept[0]))
@@ -88,8 +88,8 @@ class TiledRowsPlan:
     chain: GpuChain
     tiled: str
     across: bool
-    rows: Choices
-    lanes: Choices
+    rows: HoleChoices
+    lanes: HoleChoices
     most_threads: int
     known: ReduceLoops
 
@@ -125,7 +125,7 @@ def plan_tiled_rows(shape: Shape, target: Target) -> TiledRowsPlan:
 
 
 def with_tiles(
-    chain: GpuChain, target: Target, tiled: str, across: bool, rows: Choices, lanes: Choices, known: ReduceLoops
+    chain: GpuChain, target: Target, tiled: str, across: bool, rows: HoleChoices, lanes: HoleChoices, known: ReduceLoops
 ) -> TiledRowsPlan:
     """Tiles of so many rows and lanes."""
     return TiledRowsPlan(chain, tiled, across, rows, lanes, target.max_threads_per_block or UNKNOWN_THREADS, known)
@@ -140,7 +140,7 @@ def _tiled_axis(shape: Shape) -> str:
     return max(shape.chain.rows, key=lambda n: extents[n], default="")
 
 
-def _row_tiles(shape: Shape, target: Target) -> tuple[Choices, Choices]:
+def _row_tiles(shape: Shape, target: Target) -> tuple[HoleChoices, HoleChoices]:
     """Return the choices of rows for a thread block, and of lanes for a row."""
     most = target.max_threads_per_block or UNKNOWN_THREADS
     cores = max(1, target.cores)
@@ -149,15 +149,15 @@ def _row_tiles(shape: Shape, target: Target) -> tuple[Choices, Choices]:
     if shape.across:
         usual = FEW_ROWS_ACROSS if shape.rows < WARP * cores else USUAL_ROWS_ACROSS
         fewest = ROWS_ACROSS[0]
-        rows = Choices.within(ROWS_ACROSS, fewest, max(fewest, min(whole, most // 2)), usual)
+        rows = HoleChoices.within(ROWS_ACROSS, fewest, max(fewest, min(whole, most // 2)), usual)
         busy = min(MOST_USUAL_LANES, shape.terms // FEWEST_OF_LANE, min(MOST_USUAL_THREADS, most) // rows.default)
-        return rows, Choices.within(LANES_ACROSS, 2, shape.terms, busy)
+        return rows, HoleChoices.within(LANES_ACROSS, 2, shape.terms, busy)
     if shape.together < SHORT:
-        lanes = Choices.within(LANES_SHORT, 1, shape.together, shape.together // 2)
-        return Choices.within(ROWS_SHORT, 4, min(whole, most), USUAL_THREADS_SHORT // lanes.default), lanes
+        lanes = HoleChoices.within(LANES_SHORT, 1, shape.together, shape.together // 2)
+        return HoleChoices.within(ROWS_SHORT, 4, min(whole, most), USUAL_THREADS_SHORT // lanes.default), lanes
     few = shape.rows < FEW_ROWS_LONG * cores
-    lanes = Choices.within(LANES_LONG, 8, shape.together, 2 * WARP if few else WARP)
-    return Choices.within(ROWS_LONG, 1, whole, 1 if few else USUAL_THREADS_LONG // lanes.default), lanes
+    lanes = HoleChoices.within(LANES_LONG, 8, shape.together, 2 * WARP if few else WARP)
+    return HoleChoices.within(ROWS_LONG, 1, whole, 1 if few else USUAL_THREADS_LONG // lanes.default), lanes
 
 
 def write_tiled_rows(draft: Draft, plan: TiledRowsPlan) -> None:

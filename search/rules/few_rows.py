@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from ...dialects.element import element_bytes
 from ...dialects.target import Target
-from ...passes.primitive import ScheduleError
 from ...passes.schedule.parallel import Parallel
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
@@ -118,17 +117,12 @@ def _plan(anchor: Anchor, wide: Operand, target: Target) -> DotPlan:
 
 def _written(draft: Draft, block: str, target: Target) -> Draft | None:
     """A copy of the draft with an anchor as dot products; None where a primitive refuses a step of it."""
-    grown = draft.copy()
-    anchor = find_anchor(grown.module, block)
+    anchor = find_anchor(draft.module, block)
     wide = _wide_operand(anchor, target) if anchor else None
     if anchor is None or wide is None:
         return None
     plan = _plan(anchor, wide, target)
-    try:
-        _write(grown, plan, target)
-    except ScheduleError:
-        return None
-    return grown
+    return draft.with_steps(lambda grown: _write(grown, plan, target))
 
 
 def _write(draft: Draft, plan: DotPlan, target: Target) -> None:

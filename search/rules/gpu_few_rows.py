@@ -14,7 +14,6 @@ from typing import ClassVar
 from ...dialects.element import element_bytes
 from ...dialects.target import WARP, Target
 from ...passes.analysis.matrix_product import element_of_buffer
-from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.compute_at import ComputeAt
@@ -140,16 +139,9 @@ def plan_warp_dots(anchor: Anchor, target: Target) -> WarpDotPlan | None:
 
 def _written(draft: Draft, block: str, target: Target) -> Draft | None:
     """A copy of the draft with an anchor as dot products; None where a primitive refuses a step of it."""
-    grown = draft.copy()
-    anchor = find_anchor(grown.module, block)
+    anchor = find_anchor(draft.module, block)
     plan = plan_warp_dots(anchor, target) if anchor is not None else None
-    if plan is None:
-        return None
-    try:
-        _write(grown, plan)
-    except ScheduleError:
-        return None
-    return grown
+    return None if plan is None else draft.with_steps(lambda grown: _write(grown, plan))
 
 
 def _write(draft: Draft, plan: WarpDotPlan) -> None:

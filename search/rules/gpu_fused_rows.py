@@ -5,10 +5,10 @@ What goes along the last axis alone, in rows of some length, is left to `gpu_row
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from ...dialects.target import Target
-from ...passes.primitive import ScheduleError
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.gpu_chains import Shape, chains_of
@@ -44,7 +44,7 @@ class GpuFusedRows(SketchRule):
             shape = Shape.of(draft, chain)
             if not _worth(shape, target):
                 continue
-            made = [grown for one in drafts if (grown := _written(one, shape, target)) is not None]
+            made = [grown for one in drafts if (grown := one.with_steps(partial(_write, shape=shape, target=target)))]
             drafts = [*made, *drafts] if shape.is_plain and len(drafts) < MOST_DRAFTS else made or drafts
         return drafts
 
@@ -68,15 +68,10 @@ def _worth(shape: Shape, target: Target) -> bool:
     return (not alone or axes > 1) and (shape.terms >= LONG or (few and shape.terms >= SHORT) or not alone)
 
 
-def _written(draft: Draft, shape: Shape, target: Target) -> Draft | None:
-    """A copy of the draft with the chain scheduled; None where a primitive refuses a step."""
-    grown = draft.copy()
-    try:
-        if shape.named and not shape.across and shape.together >= SHORT:
-            write_joined_rows(grown, plan_joined_rows(shape, target))
-        else:
-            write_tiled_rows(grown, plan_tiled_rows(shape, target))
-    except ScheduleError:
-        return None
-    grown.names.append(f"{shape.chain.last}_rows")
-    return grown
+def _write(draft: Draft, shape: Shape, target: Target) -> None:
+    """Apply all steps: by threads that join along a row, or by tiles."""
+    if shape.named and not shape.across and shape.together >= SHORT:
+        write_joined_rows(draft, plan_joined_rows(shape, target))
+    else:
+        write_tiled_rows(draft, plan_tiled_rows(shape, target))
+    draft.names.append(f"{shape.chain.last}_rows")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ from ...dialects.target import WARP, Target
 from ...passes.analysis.access import consumers, is_argument
 from ...passes.analysis.matrix_product import element_of_buffer
 from ...passes.analysis.nest import buffer_name
-from ...passes.primitive import Primitive, ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.compute_at import ComputeAt
@@ -231,7 +230,7 @@ def _write(draft: Draft, plan: GpuRowPlan) -> None:
     if row:
         draft.do(Bind, block=plan.last, loop=row, thread="blockIdx.x")
     for name in plan.repeated:
-        _tried(draft, ComputeInline, name)
+        draft.tried(ComputeInline, name)
     if plan.vector is not None:
         draft.add(plan.vector)
     if not plan.in_registers:
@@ -239,20 +238,10 @@ def _write(draft: Draft, plan: GpuRowPlan) -> None:
     stages = [n for n in plan.chain if n not in plan.repeated]
     moved = {plan.last}
     for name in reversed(stages[:-1]):
-        if _tried(draft, ComputeAt, name, loop=row):
+        if draft.tried(ComputeAt, name, loop=row):
             moved.add(name)
     for name in (n for n in stages if n in moved):
         (_joined if draft.block(name).is_reduction else _dealt)(draft, plan, name)
-
-
-def _tried(draft: Draft, step: type[Primitive[Any]], name: str, **options: object) -> bool:
-    """Do a step of a block; where it is not legal, the block is left to later rules."""
-    try:
-        draft.do(step, block=name, **options)
-    except ScheduleError:
-        draft.settled.discard(name)
-        return False
-    return True
 
 
 def _dealt(draft: Draft, plan: GpuRowPlan, name: str) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import ClassVar
 
 from ...dialects.target import WARP, Target
-from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ..sketch.draft import Draft
 from ..sketch.hole import Hole
@@ -17,7 +17,7 @@ from ..structure.gpu_chains import GpuChain, Shape, chain_of_one, chains_of, con
 from ._gpu_factors import UNKNOWN_THREADS
 from ._gpu_joined_rows import JoinedRowsPlan, joining_threads, write_joined_parts, write_joined_rows
 from ._gpu_row_steps import repeat, untouched_reduce_loops
-from ._gpu_tiled_rows import ROWS_ACROSS, Choices, plan_tiled_rows, with_tiles, write_tiled_rows
+from ._gpu_tiled_rows import ROWS_ACROSS, HoleChoices, plan_tiled_rows, with_tiles, write_tiled_rows
 
 FEWEST_ELEMENTS = 1 << 18
 """Elements from which on a second kernel costs less than the blocks of threads that a single one leaves idle. No
@@ -53,14 +53,8 @@ class GpuSplitReduction(SketchRule):
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         for chain in chains_of(draft):
-            if not any(_worth(draft, chain, name, target) for name in chain.reductions):
-                continue
-            grown = draft.copy()
-            try:
-                _split_all(grown, chain, target)
-            except ScheduleError:
-                continue
-            draft = grown
+            if any(_worth(draft, chain, name, target) for name in chain.reductions):
+                draft = draft.with_steps(partial(_split_all, chain=chain, target=target)) or draft
         return [draft]
 
 
@@ -119,7 +113,7 @@ def plan_split(draft: Draft, name: str, target: Target) -> GpuSplitPlan:
     first, *others = [prod(loops)] if as_one else loops
     most = min(most, max(PARTS[0], first // FEWEST_A_PART))
     middle = max(PARTS[0], min(most, 1 << (wanted - 1).bit_length()))
-    choices = Choices.within(PARTS, middle // 2, min(most, 4 * middle), middle)
+    choices = HoleChoices.within(PARTS, middle // 2, min(most, 4 * middle), middle)
     parts = Hole.near(f"{name}_parts", choices.values, choices.default, "parts")
     return GpuSplitPlan(name, target, shape, parts, as_one, others[-1] if others else shape.terms // parts.default)
 
@@ -150,15 +144,17 @@ def _split(draft: Draft, plan: GpuSplitPlan) -> str:
     return part
 
 
-def _tiles(plan: GpuSplitPlan) -> tuple[Choices, Choices]:
+def _tiles(plan: GpuSplitPlan) -> tuple[HoleChoices, HoleChoices]:
     """Return the choices of results, or parts, for a thread block, and of lanes for each."""
     most = (plan.target.max_threads_per_block or UNKNOWN_THREADS) // WARP
     shape = plan.shape
     if shape.across:
         (extent,) = (a.extent for a in shape.deepest.axes if a.name == shape.along)
         whole = 1 << (extent - 1).bit_length()
-        return Choices.within(ROWS_ACROSS, ROWS_ACROSS[0], whole, ACROSS), Choices.within(LANES, LANES[0], most, 8)
-    return Choices.within(PARTS_OF_BLOCK, 1, most, 4), Choices.within(LANES_OF_PART, 8, max(LANES_OF_PART), WARP)
+        rows = HoleChoices.within(ROWS_ACROSS, ROWS_ACROSS[0], whole, ACROSS)
+        return rows, HoleChoices.within(LANES, LANES[0], most, 8)
+    rows = HoleChoices.within(PARTS_OF_BLOCK, 1, most, 4)
+    return rows, HoleChoices.within(LANES_OF_PART, 8, max(LANES_OF_PART), WARP)
 
 
 def _join(draft: Draft, plan: GpuSplitPlan, part: str) -> None:

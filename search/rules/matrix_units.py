@@ -10,7 +10,6 @@ from ...dialects.attributes import Axis
 from ...dialects.intrinsics import Intrinsic, intrinsics
 from ...dialects.target import Target
 from ...passes.analysis.matrix_product import element_of_buffer
-from ...passes.primitive import ScheduleError
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.parallel import Parallel
@@ -163,16 +162,13 @@ def _dividing(choices: tuple[int, ...], extent: int) -> tuple[int, ...]:
 
 def _written(draft: Draft, anchor: Anchor, intrinsic: Intrinsic, target: Target) -> Draft | None:
     """A copy of the draft with an anchor on a unit; None where a primitive refuses a step of it."""
-    grown = draft.copy()
-    fresh = find_anchor(grown.module, anchor.block)
-    parts = _as_product(fresh, intrinsic) if fresh and fresh.block not in grown.settled else None
+    fresh = find_anchor(draft.module, anchor.block)
+    parts = _as_product(fresh, intrinsic) if fresh and fresh.block not in draft.settled else None
     if fresh is None or parts is None:
         return None
-    try:
-        _write(grown, _plan(fresh, intrinsic, parts, target), target)
-    except ScheduleError:
-        return None
-    return grown if grown.make_defaults_legal() else None
+    plan = _plan(fresh, intrinsic, parts, target)
+    made = draft.with_steps(lambda grown: _write(grown, plan, target))
+    return made if made is not None and made.make_defaults_legal() else None
 
 
 def _write(draft: Draft, plan: UnitPlan, target: Target) -> None:

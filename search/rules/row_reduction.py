@@ -127,7 +127,9 @@ def write_rows(draft: Draft, plan: RowPlan) -> None:
     row = _row_loop(draft, plan)
     moved = {plan.last}
     if row:
-        moved |= {name for name in reversed(plan.names[:-1]) if _move(draft, plan, row, name)}
+        own = bool(plan.column)
+        earlier = reversed(plan.names[:-1])
+        moved |= {name for name in earlier if draft.tried(ComputeAt, name, loop=row, unit_loops=own)}
     width = plan.strip
     for name in (n for n in plan.names if n in moved):
         width = _stage(draft, plan, row, name, width)
@@ -145,15 +147,6 @@ def _row_loop(draft: Draft, plan: RowPlan) -> str:
         strip = [inside]
     draft.order(plan.last, [*rows, *[n for n in around if n not in (*rows, plan.column)], *strip])
     return draft.fuse(plan.last, rows)
-
-
-def _move(draft: Draft, plan: RowPlan, row: str, name: str) -> bool:
-    try:
-        draft.do(ComputeAt, block=name, loop=row, unit_loops=bool(plan.column))
-    except ScheduleError:
-        draft.settled.discard(name)
-        return False
-    return True
 
 
 def _stage(draft: Draft, plan: RowPlan, row: str, name: str, width: Hole | None) -> Hole | None:

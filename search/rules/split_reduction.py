@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import ClassVar
 
 from ...dialects.attributes import Axis
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
-from ...passes.primitive import ScheduleError
 from ...passes.schedule.rfactor import Rfactor, may_trap
 from ..sketch.draft import Draft
 from ..sketch.hole import Hole
@@ -47,7 +47,9 @@ class SplitReduction(SketchRule):
         for block in unscheduled(draft):
             reused = find_anchor(draft.module, block.block_name) is not None
             plan = _plan(block, target, reused)
-            split = [made for one in drafts if plan is not None and (made := _written(one, plan)) is not None]
+            if plan is None:
+                continue
+            split = [made for one in drafts if (made := one.with_steps(partial(_write, plan=plan)))]
             if split:
                 drafts = [*drafts, *split] if reused else split
         return drafts
@@ -95,15 +97,10 @@ def _parts(axis: Axis, target: Target, exact: bool) -> tuple[int, ...]:
     return tuple(n for n in counts if n <= most)[:MOST_CHOICES]
 
 
-def _written(draft: Draft, plan: SplitPlan) -> Draft | None:
-    """A copy of the draft with a block's reduction in parts; None where it cannot be split."""
-    grown = draft.copy()
-    grown.add(plan.parts)
-    try:
-        part, _ = grown.split(plan.name, plan.axis, (plan.parts, 0))
-        grown.order(plan.name, (part, *[n for n in grown.loops(plan.name) if n != part]))
-        grown.do(Rfactor, block=plan.name, loop=part)  # the partial results are left to later rules
-    except ScheduleError:
-        return None
-    grown.names.append("parts")
-    return grown
+def _write(draft: Draft, plan: SplitPlan) -> None:
+    """Apply all steps; the partial results are left to later rules."""
+    draft.add(plan.parts)
+    part, _ = draft.split(plan.name, plan.axis, (plan.parts, 0))
+    draft.order(plan.name, (part, *[n for n in draft.loops(plan.name) if n != part]))
+    draft.do(Rfactor, block=plan.name, loop=part)
+    draft.names.append("parts")

@@ -17,7 +17,6 @@ from ...passes.parametric.nest import Nest
 from ...passes.parametric.placement import kept_part
 from ...passes.parametric.program import Program
 from ...passes.parametric.sizes import Size, product, total
-from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.unroll import Unroll
@@ -125,20 +124,21 @@ def plan_tiles(draft: Draft, chain: StencilChain, target: Target) -> StencilPlan
 
 def _written(draft: Draft, chain: StencilChain, target: Target) -> Draft | None:
     """A copy of the draft with the chain in tiles; None where a step of it is not legal, or no tile fits."""
-    grown = draft.copy()
-    plan = plan_tiles(grown, chain, target)
-    try:
-        around = _tile(grown, plan)
-        for member in chain.members:
-            _member(grown, plan, member, around)
-    except ScheduleError:
-        return None
-    grown.settled |= {chain.final, *chain.members}
-    grown.names.append("tiles")
-    model = _model(grown, plan, around)
-    grown.models.append(model)
-    grown.limits.append(model.limit)
-    return grown if grown.make_defaults_legal() else None
+    plan = plan_tiles(draft, chain, target)
+    made = draft.with_steps(lambda grown: _write(grown, plan))
+    return made if made is not None and made.make_defaults_legal() else None
+
+
+def _write(draft: Draft, plan: StencilPlan) -> None:
+    """Apply all steps: the tiles of the last stage, then the stages in them."""
+    around, members = _tile(draft, plan), plan.chain.members
+    for member in members:
+        _member(draft, plan, member, around)
+    draft.settled |= {plan.final, *members}
+    draft.names.append("tiles")
+    model = _model(draft, plan, around)
+    draft.models.append(model)
+    draft.limits.append(model.limit)
 
 
 def _tile(draft: Draft, plan: StencilPlan) -> str:

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from ...dialects.target import Target
 from ...passes.analysis.access import shared_loops
-from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.set_scope import SetScope
@@ -128,10 +127,7 @@ def _lanes(draft: Draft, plan: TransformPlan) -> str:
 
 def _member(draft: Draft, plan: TransformPlan, name: str, around: str) -> None:
     """Compute what one tile, or those of one vector, need of an earlier stage."""
-    try:
-        draft.do(ComputeAt, block=name, loop=around)
-    except ScheduleError:
-        draft.settled.discard(name)
+    if not draft.tried(ComputeAt, name, loop=around):
         return
     draft.do(SetScope, block=name, scope="local")
     block = draft.block(name)

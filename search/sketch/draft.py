@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +21,7 @@ from ...passes.parametric.program import Program
 from ...passes.parametric.replay import program_of_schedule
 from ...passes.parametric.sizes import Size
 from ...passes.pipeline_text import lower_to_loops
-from ...passes.primitive import Primitive
+from ...passes.primitive import Primitive, ScheduleError
 from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.rfactor import Rfactor
@@ -88,6 +88,15 @@ class Draft:
             [*self.names],
             [*self.models],
         )
+
+    def with_steps(self, write: Callable[[Draft], object]) -> Draft | None:
+        """A copy of the draft that `write` has done steps on; None where a primitive refuses one."""
+        grown = self.copy()
+        try:
+            write(grown)
+        except ScheduleError:
+            return None
+        return grown
 
     def hole(self, name: str, choices: tuple[int, ...], default: int, kind: Kind = "tile", axis: str = "") -> Hole:
         """A new hole, as `Hole` has it; its default is made one of the choices."""
@@ -163,9 +172,8 @@ class Draft:
         return np.asarray(np.sum([model.seconds(columns) for model in self.models], axis=0))
 
     def _set_defaults(self, row: Rows) -> None:
-        self.holes = [replace(h, default=h.choices[i]) for h, i in zip(self.holes, row, strict=True)]
-        chosen = self.population.columns(row[None])
-        self.derived = [replace(number, default=int(chosen[number.name][0])) for number in self.derived]
+        chosen = self.population.with_default(row)
+        self.holes, self.derived = [*chosen.holes], [*chosen.derived]
 
     # -- the loop nest ------------------------------------------------------------------------------------------------
 
@@ -192,6 +200,15 @@ class Draft:
         """Apply a step, whose options may hold holes and derived numbers, also in tuples and in lists of text parts."""
         kind(**{key: _with_numbers(value, False) for key, value in options.items()}).run(self.module)
         self.parts.append(str(kind(**{key: _with_numbers(value, True) for key, value in options.items()})))
+
+    def tried(self, kind: type[Primitive[Any]], name: str, **options: object) -> bool:
+        """Apply a step to a block; where it is refused, leave the block to later rules and return False."""
+        try:
+            self.do(kind, block=name, **options)
+        except ScheduleError:
+            self.settled.discard(name)
+            return False
+        return True
 
     def order(self, name: str, wanted: Sequence[str]) -> None:
         """Reorder loops of a block, where they do not stand so already; others stay in their places."""

@@ -6,7 +6,7 @@ A row holds, for each hole, a position in its choices.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -74,6 +74,18 @@ class Population:
         for limit in self.limits if limits is None else limits:
             mask &= limit(columns)
         return mask
+
+    @property
+    def every(self) -> Rows:
+        """All rows, legal or not, in order: for few holes of few choices."""
+        return _every(self.sizes)
+
+    def with_default(self, row: Rows) -> Population:
+        """The same population with the values of a row `(d,)` as the defaults of holes and derived numbers."""
+        holes = tuple(replace(h, default=h.choices[i]) for h, i in zip(self.holes, row, strict=True))
+        chosen = self.columns(row[None])
+        derived = tuple(replace(number, default=int(chosen[number.name][0])) for number in self.derived)
+        return Population(holes, derived, self.limits)
 
     # -- groups of holes ----------------------------------------------------------------------------------------------
 
@@ -161,8 +173,7 @@ class Population:
         for number, group in enumerate(self.groups):
             members = list(group.members)
             if np.prod(self.sizes[members].astype(float)) <= _ENUMERATED:
-                axes = [np.arange(self.sizes[m]) for m in members]
-                every = np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")], axis=1)
+                every = _every(self.sizes[members])
                 found[number] = every[self.legal(self._around_default(every, members), group.limits)]
         return found
 
@@ -261,6 +272,11 @@ class Population:
         for number, group in enumerate(self.groups):
             numbers[list(group.members)] = number
         return numbers
+
+
+def _every(sizes: Rows) -> Rows:
+    """The positions of all combinations of choices `(product of sizes, d)`, the last hole's the fastest."""
+    return np.stack([axis.ravel() for axis in np.meshgrid(*map(np.arange, sizes), indexing="ij")], axis=1)
 
 
 class _Recorder(dict[str, npt.NDArray[np.int64]]):

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..cost_model import CostModel, Floats
 from ..sketch.space import GuardedSpace, Rows, Space
-from .chains import AnnealingSettings, Chains, best_of
+from .annealing_chains import AnnealingSettings, Chains, best_of
 from .diversity import pick_diverse
 from .order import rows_at, size_of
 from .strategy import Note, Proposal, Strategy, padded

@@ -37,8 +37,8 @@ from .progress import counted
 from .run_off import RUN_OFF_SHARE
 from .sentences import none_is_new
 from .state import SchedulerState, TaskRow, ways_of, weighted_sum
-from .strategy import Objective, TaskHistory, TaskStrategy, make_strategy
 from .table import SchedulerProgress
+from .task_strategy import Objective, TaskHistory, TaskStrategy, make_strategy
 
 SchedulableTask = SearchTask | TemplateTask | TuningTask
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .progress import TuningState
-from .strategy import Objective, TaskHistory
+from .task_strategy import Objective, TaskHistory
 
 
 def weighted_sum(weights: Sequence[float], ways: Sequence[Sequence[int]] | None = None) -> Objective:

@@ -22,7 +22,7 @@ from ..cost_model.threads import at_most
 from ..records.file import Record
 from ..records.index import SKETCH_PREFIX
 from ..strategies.annealing import Annealing
-from ..strategies.chains import AnnealingSettings
+from ..strategies.annealing_chains import AnnealingSettings
 from ..strategies.order import in_random_order
 from ..strategies.strategy import StrategyMaker
 from ..template.features import KINDS

@@ -23,7 +23,7 @@ def test_scores_are_relative_to_the_best_of_their_task() -> None:
     assert relative_speed(np.array([])).tolist() == []
 
 
-@pytest.mark.parametrize(("samples", "least"), [(16, 0.3), (64, 0.75), (500, 0.93), (4000, 0.97)])
+@pytest.mark.parametrize(("samples", "least"), [(4000, 0.97), (64, 0.75), (16, 0.3), (500, 0.93)])
 @pytest.mark.few(2)
 def test_trees_rank_unseen_candidates(samples: int, least: float) -> None:
     rng = np.random.default_rng(0)

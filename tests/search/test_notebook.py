@@ -26,7 +26,7 @@ from loopwright.search.tune.notebook import NotebookChart, NotebookTable, runnin
 from loopwright.search.tune.progress import ProgressLines, TuningState
 from loopwright.search.tune.scheduler import NetworkResult
 from loopwright.search.tune.state import SchedulerState, TaskRow, weighted_sum
-from loopwright.search.tune.strategy import TaskHistory
+from loopwright.search.tune.task_strategy import TaskHistory
 
 pytestmark = pytest.mark.usefixtures("quick_measuring")
 TARGET = "llvm cores=1"

@@ -41,8 +41,8 @@ from loopwright.search.tune.kept_data import KeptData
 from loopwright.search.tune.loop import TuningOptions, TuningTask
 from loopwright.search.tune.progress import TuningState
 from loopwright.search.tune.state import SchedulerState, TaskRow
-from loopwright.search.tune.strategy import Gradient, RoundRobin, TaskHistory, TaskStrategy, make_strategy
 from loopwright.search.tune.table import HEADINGS, NetworkLines, NetworkTable
+from loopwright.search.tune.task_strategy import Gradient, RoundRobin, TaskHistory, TaskStrategy, make_strategy
 
 pytestmark = pytest.mark.usefixtures("quick_measuring")
 SCRIPT = Path(__file__).parents[1] / "support" / "scheduling_script.py"

@@ -4,6 +4,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.passes.schedule.reorder import Reorder
 from loopwright.search.sketch.draft import Draft
 
 
@@ -73,3 +74,26 @@ def test_partial_results_are_a_block_of_their_own(axis: int) -> None:
 def test_a_step_on_what_is_not_there_is_refused() -> None:
     with pytest.raises(lw.ScheduleError, match="no block is called 'other'"):
         draft_of(4).loops("other")
+
+
+def test_steps_are_done_on_a_copy_or_not_at_all() -> None:
+    draft = draft_of(6, 20)
+    first, second = draft.loops("out")
+
+    def refused(grown: Draft) -> None:
+        grown.split("out", first, (0, 2))
+        grown.order("out", (second, "no_such_loop"))
+
+    grown = draft.with_steps(lambda one: one.split("out", second, (0, 8)))
+    assert grown is not None and len(grown.loops("out")) == 3
+    assert draft.with_steps(refused) is None
+    assert draft.loops("out") == [first, second] and len(draft.parts) == 1
+
+
+def test_a_block_whose_step_is_refused_is_left_to_later_rules() -> None:
+    draft = draft_of(6, 20)
+    draft.settled.add("out")
+    first, second = draft.loops("out")
+    assert draft.tried(Reorder, "out", loops=(second, first)) and draft.settled == {"out"}
+    assert not draft.tried(Reorder, "out", loops=(second, "no_such_loop")) and not draft.settled
+    assert draft.loops("out") == [second, first]

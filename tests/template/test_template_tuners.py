@@ -19,7 +19,7 @@ from loopwright.search.cost_model import Floats, relative_speed
 from loopwright.search.measure.measurement import Measurement
 from loopwright.search.records.file import ErrorCode, Record
 from loopwright.search.sketch.population import Rows
-from loopwright.search.strategies.chains import AnnealingSettings, Chains
+from loopwright.search.strategies.annealing_chains import AnnealingSettings, Chains
 from loopwright.search.strategies.diversity import pick_diverse
 from loopwright.search.template.config import Config, ConfigSpace
 from loopwright.search.template.in_search import TemplateSpace

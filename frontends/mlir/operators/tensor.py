@@ -18,7 +18,7 @@ _DYNAMIC = -(2**63)
 
 @Converter
 def empty(node: Node) -> Value:
-    """Nothing reads its values: zeros."""
+    """Make zeros, as nothing reads the values."""
     return node.build.broadcast(node.build.number(0, node.dtype), node.shape)
 
 

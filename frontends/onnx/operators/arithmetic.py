@@ -30,12 +30,12 @@ def Mul(node: Node) -> Value:
 
 
 def Div(node: Node) -> Value:
-    """Of integers: rounded towards zero."""
+    """Divide; quotients of integers are rounded towards zero."""
     return _binary(node, "divide" if node.dtype() in FLOATS else "truncate_divide")
 
 
 def Mod(node: Node) -> Value:
-    """With the divisor's sign, or with the dividend's (fmod)."""
+    """Take the remainder, with the divisor's sign, or with the dividend's (fmod)."""
     if node.get("fmod", 0):
         return _binary(node, "fmod")
     if node.dtype() not in FLOATS:
@@ -47,7 +47,7 @@ def Mod(node: Node) -> Value:
 
 
 def Pow(node: Node) -> Value:
-    """Of the base's type; powers of integers are computed in double precision."""
+    """Raise to a power, in the base's type; powers of integers are computed in double precision."""
     base, exponent = node.value(0), node.value(1)
     kind = base.dtype
     if kind not in FLOATS:

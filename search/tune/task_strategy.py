@@ -1,4 +1,4 @@
-"""Strategies: given how far every task has come, which one is tuned next."""
+"""Strategies of the task scheduler: given how far every task has come, the one that is tuned next."""
 
 from __future__ import annotations
 
