@@ -22,7 +22,7 @@ from ...dialects.target import LINE_BYTES
 from ...dialects.te import IndexOp, PredicateOp, YieldOp, wrapped_index
 from ..analysis.placement import in_bounds
 from ._addresses import INDEX, Address, Addresses
-from ._block_plan import Access, BlockPlan, lowest_terms
+from ._block_plan import Access, BlockPlan
 from ._branches import under
 from ._quads import transposed
 from ._shared_carries import last_iterations
@@ -158,7 +158,7 @@ class BodyWriter:
 
     def may_spill(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr]) -> bool:
         """True where lanes that are off would write beyond the logical edge of the buffer, where nobody reads."""
-        if not all(c in plan.edges or lowest_terms(c) in plan.edges for c in lane_conditions):
+        if not all(map(plan.is_edge, lane_conditions)):
             return False
         return all(
             not write.place.is_argument and self.in_bounds(write, self.at.fixed(write.offset)) for write in plan.writes

@@ -83,6 +83,10 @@ class BlockPlan:
         self.tests = tuple(dict.fromkeys(c for load in self.loads.values() for c in load.where))
         self.ahead = {op: found for op, load in self.loads.items() if (found := _ahead(block, op, load))}
 
+    def is_edge(self, condition: IndexExpr) -> bool:
+        """True for a condition that only keeps what is written inside of a buffer."""
+        return condition in self.edges or _lowest_terms(condition) in self.edges
+
 
 def _edges_of_quotient(index: IndexExpr, extent: int) -> list[IndexExpr]:
     """The condition that keeps a quotient, an index of so many, below its end: `x <= n * d - 1` for `x floordiv d`.
@@ -94,10 +98,10 @@ def _edges_of_quotient(index: IndexExpr, extent: int) -> list[IndexExpr]:
     ((quotient, factor),) = index.terms
     if not isinstance(quotient, Div) or factor != 1:
         return []
-    return [lowest_terms((extent - index.const) * quotient.divisor - 1 - quotient.expr)]
+    return [_lowest_terms((extent - index.const) * quotient.divisor - 1 - quotient.expr)]
 
 
-def lowest_terms(condition: IndexExpr) -> IndexExpr:
+def _lowest_terms(condition: IndexExpr) -> IndexExpr:
     """The same condition `>= 0` with factors that have no common divisor."""
     shared = gcd(*(c for _, c in condition.terms))
     if shared <= 1:

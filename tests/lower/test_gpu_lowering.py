@@ -598,3 +598,35 @@ def test_the_tail_of_fused_axes_holds_no_sum_in_registers_back() -> None:
     module = check([data, weight, conv], steps)
     kept = [op for op in module.walk() if isinstance(op, kernel.StoreOp) and scope_of(op.buffer) == "local"]
     assert kept and not any(isinstance(op.parent_op(), scf.IfOp) for op in kept)
+
+
+def test_a_tail_within_lanes_leaves_vectors_of_registers_whole() -> None:
+    """11 columns in pairs: the pair at the end is read from shared memory and added up whole, and stored in part."""
+
+    def steps(sch: Schedule) -> None:
+        tile = sch.cache_write("c", "c", "local")
+        shared = [sch.cache_read("c", name, "shared") for name in "ab"]
+        held = sch.cache_read("c", "b_shared", "local")
+        i0, i1, i2 = sch.split("c", "i", [None, 4, 2])
+        j0, j1, j2 = sch.split("c", "j", [None, 4, 2])
+        k0, k1 = sch.split("c", "k", [None, 2])
+        sch.reorder("c", i0, j0, i1, j1, k0, k1, i2, j2)
+        for loop, kind in ((i0, "blockIdx.y"), (j0, "blockIdx.x"), (i1, "threadIdx.y"), (j1, "threadIdx.x")):
+            sch.bind("c", loop, kind)
+        sch.unroll("c", i2)
+        sch.vectorize("c", j2)
+        sch.reverse_compute_at(tile, j1)
+        sch.vectorize(tile, sch.get_loops(tile)[-1])
+        sch.compute_at(held, k1, unit_loops=True)
+        sch.vectorize(held, sch.get_loops(held)[-1])
+        for copy in shared:
+            sch.compute_at(copy, k0, unit_loops=True)
+            _, y, x = sch.split(copy, sch.fuse(copy, *sch.get_loops(copy)[-2:]), [None, 4, 4])
+            sch.bind(copy, y, "threadIdx.y")
+            sch.bind(copy, x, "threadIdx.x")
+
+    module = check(matmul(16, 11, 6), steps)
+    read = [op for op in module.walk() if isinstance(op, kernel.LoadOp) and op.buffer.name_hint == "b_shared"]
+    assert {kernel.lanes_of(op.value.type) for op in read} == {2}
+    stored = [op for op in module.walk() if isinstance(op, kernel.StoreOp) and scope_of(op.buffer) == "local"]
+    assert stored and not any(isinstance(op.parent_op(), scf.IfOp) for op in stored)
