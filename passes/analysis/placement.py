@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, lcm
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import MemRefType
@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.buffers import CHUNK_BYTES, SWIZZLES
 from ...dialects.element import element_bytes
-from ...dialects.index import ZERO, IndexExpr, Ranges, atom_axes, flatten
+from ...dialects.index import ZERO, Div, IndexExpr, Ranges, atom_axes, flatten
 from ...dialects.interpret.loop import owning_loops
 from ...dialects.layout import Layout, Swizzle
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, scope_of
@@ -316,7 +316,7 @@ def in_bounds(
 
     `known` are conditions that hold there.
     """
-    lowest, highest = offset.bounds(ranges)
+    lowest, highest = _bounds_together(offset, ranges)
     if lowest >= 0 and highest < place.size:
         return True
     if not known or not place.is_argument:
@@ -326,3 +326,33 @@ def in_bounds(
         if (lowest < 0 and expr not in known) or (highest >= extent and extent - 1 - expr not in known):
             return False
     return True
+
+
+def _bounds_together(expr: IndexExpr, ranges: Ranges) -> tuple[int, int]:
+    """Inclusive bounds over `ranges`, in which a quotient and one that is taken from it go together.
+
+    `(b * 80 + t) floordiv 50 - (b * 8) floordiv 5`, a place in a tile of fused axes, does not grow with b.
+    """
+    terms = dict(expr.terms)
+    lowest = highest = 0
+    for taken, c in expr.terms:
+        if not isinstance(taken, Div) or c >= 0:
+            continue
+        whole = next((a for a, k in terms.items() if isinstance(a, Div) and k == -c), None)
+        if whole is not None:
+            del terms[taken], terms[whole]
+            nearest, farthest = _distance(taken, whole, ranges)
+            lowest, highest = lowest - c * nearest, highest - c * farthest
+    first, last = IndexExpr(tuple(terms.items()), expr.const).bounds(ranges)
+    return lowest + first, highest + last
+
+
+def _distance(a: Div, b: Div, ranges: Ranges) -> tuple[int, int]:
+    """Inclusive bounds of `b - a`."""
+    divisor = lcm(a.divisor, b.divisor)
+    start, end = a.expr * (divisor // a.divisor), b.expr * (divisor // b.divisor)
+    nearest, farthest = (end - start).bounds(ranges)
+    # What is divided in `a` is `start mod step`, and so many steps more, above a multiple of the divisor.
+    step = gcd(divisor, *(c for _, c in start.terms))
+    lowest = start.const % step
+    return (lowest + nearest) // divisor, (lowest + divisor - step + farthest) // divisor

@@ -166,7 +166,7 @@ class BodyWriter:
 
     def may_spill(self, plan: BlockPlan, lane_conditions: Sequence[IndexExpr]) -> bool:
         """True where lanes that are off would write beyond the logical edge of the buffer, where nobody reads."""
-        if not all(c in plan.edges for c in lane_conditions):
+        if not all(map(plan.is_edge, lane_conditions)):
             return False
         return all(
             not write.place.is_argument and self.in_bounds(write, self.at.fixed(write.offset)) for write in plan.writes

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import gcd
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.attributes import IndicesAttr
-from ...dialects.index import IndexExpr
+from ...dialects.index import Div, IndexExpr
 from ...dialects.lookups import looked_up
 from ...dialects.loop import BlockOp, LoadOp
 from ...dialects.loop_lanes import Lanes, LanesAttr
@@ -73,7 +74,7 @@ class BlockPlan:
             self.writes.append(Access(place, output, at, place.offset(at), (), _lanes(lanes)))
             if not place.is_argument:
                 for e, n in zip(at, place.shape, strict=True):
-                    self.edges |= {e, n - 1 - e}
+                    self.edges |= {e, n - 1 - e, *_edges_of_quotient(e, n)}
         beyond = block.notes.get(BEYOND)
         if isinstance(beyond, IndicesAttr):
             self.edges |= set(beyond.data)
@@ -81,6 +82,31 @@ class BlockPlan:
         self.fused = _fused_products(block)
         self.tests = tuple(dict.fromkeys(c for load in self.loads.values() for c in load.where))
         self.ahead = {op: found for op, load in self.loads.items() if (found := _ahead(block, op, load))}
+
+    def is_edge(self, condition: IndexExpr) -> bool:
+        """True for a condition that only keeps what is written inside of a buffer."""
+        return condition in self.edges or _lowest_terms(condition) in self.edges
+
+
+def _edges_of_quotient(index: IndexExpr, extent: int) -> list[IndexExpr]:
+    """The condition that keeps a quotient, an index of so many, below its end: `x <= n * d - 1` for `x floordiv d`.
+
+    It is the tail of what was fused before it was split.
+    """
+    if len(index.terms) != 1:
+        return []
+    ((quotient, factor),) = index.terms
+    if not isinstance(quotient, Div) or factor != 1:
+        return []
+    return [_lowest_terms((extent - index.const) * quotient.divisor - 1 - quotient.expr)]
+
+
+def _lowest_terms(condition: IndexExpr) -> IndexExpr:
+    """The same condition `>= 0` with factors that have no common divisor."""
+    shared = gcd(*(c for _, c in condition.terms))
+    if shared <= 1:
+        return condition
+    return IndexExpr(tuple((atom, c // shared) for atom, c in condition.terms), condition.const // shared)
 
 
 def _lanes(lanes: LanesAttr | None) -> Lanes | None:

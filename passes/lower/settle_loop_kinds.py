@@ -22,7 +22,8 @@ from ...dialects.target import Target, target_of
 from ...dialects.te import IndexOp, PredicateOp
 from ..analysis.code_size import buffer_element_bytes
 from ..analysis.matrix_product import TENSORIZE
-from ..analysis.nest import functions_on_loops
+from ..analysis.nest import functions_on_loops, ranges_of
+from ..analysis.placement import in_bounds
 from ._block_plan import BlockPlan
 from ._copies import holding_for
 from ._lanes import same_for_lanes, step_in_memory
@@ -51,8 +52,9 @@ class SettleLoopKinds(ModulePass):
     A loop is written as its kind says but for these. A serial loop that makes few enough copies of what is in it, as
     the annotation says, is unrolled. On a GPU a vectorized loop is too, unless all that it reads and writes is the same
     for its lanes, or neighbours that start at a multiple of their number (`as unrolled unless (0 - i >= 0)` where they
-    do in some copies of unrolled loops around), or four threads transpose what it writes to such neighbours. On a CPU
-    loops in lanes are serial, as are parallel loops in parallel ones, and virtual threads.
+    do in some copies of unrolled loops around), or four threads transpose what it writes to such neighbours; nor may a
+    predicate tell its lanes apart, but for tails beyond which registers are filled for nobody. On a CPU loops in lanes
+    are serial, as are parallel loops in parallel ones, and virtual threads.
 
     Requires: pipelines expanded (`lw-expand-pipelines`); on a GPU no parallel loop, on a CPU none bound to threads.
     """
@@ -238,10 +240,9 @@ class _GpuSettling(_Settling):
             (write,) = plan.writes
             if are_transposed(plan, write, name, lanes, self.at):
                 return True
-        for condition in (*plan.conditions, *plan.tests, *asked):
-            same = same_for_lanes(self.at.fixed(condition), name, lanes)
-            if name in same.axes() and not self._holds(condition):
-                return False
+        apart = [c for c in (*plan.conditions, *plan.tests, *asked) if self._tells_apart(c, name, lanes)]
+        if apart and not (set(apart) <= set(plan.conditions) and self._may_overshoot(plan)):
+            return False
         size = min(4, lanes)
         for access in (*plan.loads.values(), *plan.writes):
             offset = self.at.fixed(access.offset)
@@ -251,6 +252,21 @@ class _GpuSettling(_Settling):
             if step and gcd(offset.const, *(c for a, c in offset.terms if a != name)) % size:
                 return False
         return True
+
+    def _tells_apart(self, condition: IndexExpr, name: str, lanes: int) -> bool:
+        """True where a condition may hold for some lanes and not for others."""
+        same = same_for_lanes(self.at.fixed(condition), name, lanes)
+        return name in same.axes() and not self._holds(condition)
+
+    def _may_overshoot(self, plan: BlockPlan) -> bool:
+        """True where lanes beyond an edge fill registers that nobody reads, from memory that is there."""
+        if any(w.place.scope != "local" for w in plan.writes):
+            return False
+        if not all(plan.is_edge(c) for c in plan.conditions if not self._holds(c)):
+            return False
+        ranges = ranges_of(plan.block.enclosing_loops) | self.at.ranges
+        places = [(self.at.fixed(a.offset), a.place) for a in (*plan.loads.values(), *plan.writes)]
+        return all(in_bounds(offset, (), place, ranges, frozenset()) for offset, place in places)
 
     def _holds(self, condition: IndexExpr) -> bool:
         fixed = self.at.fixed(condition)

@@ -566,3 +566,67 @@ def test_a_sum_that_a_tail_alone_tells_apart_is_added_up_once(thread: str, scope
         sch.set_scope("total", scope)
 
     check([a, b, out], steps)
+
+
+def test_the_tail_of_fused_axes_holds_no_sum_in_registers_back() -> None:
+    """Tiles of 16 of 10 x 10 points: those beyond the last row are added up for nobody, and only not stored."""
+    data, weight = te.placeholder((1, 6, 10, 10), name="data"), te.placeholder((4, 6, 3, 3), name="weight")
+    conv = topi.nn.conv2d_nchw(data, weight, 1, 1, 1)
+
+    def steps(sch: Schedule) -> None:
+        name = "compute"
+        for operand in ("pad_temp", "weight"):
+            sch.cache_read(name, operand, "shared")
+        sch.compute_inline("pad_temp")
+        point = sch.fuse(name, "yy", "xx")
+        p0, virtual, p1, p2 = sch.split(name, point, [None, 2, 4, 2])
+        f0, f1 = sch.split(name, "ff", [None, 2])
+        r0, r1 = sch.split(name, "rc", [None, 2])
+        sch.reorder(name, "nn", f0, p0, virtual, p1, r0, r1, "ry", "rx", f1, p2)
+        sch.bind(name, virtual, "vthread")
+        sch.bind(name, sch.fuse(name, "nn", f0, p0), "blockIdx.x")
+        sch.bind(name, p1, "threadIdx.x")
+        sch.unroll(name, f1)
+        sch.vectorize(name, p2)
+        tile = sch.cache_write(name, name)
+        sch.reverse_compute_at(tile, p1)
+        for copy in ("pad_temp_shared", "weight_shared"):
+            sch.compute_at(copy, r0, unit_loops=True)
+            _, thread = sch.split(copy, sch.fuse(copy, *sch.get_loops(copy)[-4:]), [None, 4])
+            sch.bind(copy, thread, "threadIdx.x")
+
+    module = check([data, weight, conv], steps)
+    kept = [op for op in module.walk() if isinstance(op, kernel.StoreOp) and scope_of(op.buffer) == "local"]
+    assert kept and not any(isinstance(op.parent_op(), scf.IfOp) for op in kept)
+
+
+def test_a_tail_within_lanes_leaves_vectors_of_registers_whole() -> None:
+    """11 columns in pairs: the pair at the end is read from shared memory and added up whole, and stored in part."""
+
+    def steps(sch: Schedule) -> None:
+        tile = sch.cache_write("c", "c", "local")
+        shared = [sch.cache_read("c", name, "shared") for name in "ab"]
+        held = sch.cache_read("c", "b_shared", "local")
+        i0, i1, i2 = sch.split("c", "i", [None, 4, 2])
+        j0, j1, j2 = sch.split("c", "j", [None, 4, 2])
+        k0, k1 = sch.split("c", "k", [None, 2])
+        sch.reorder("c", i0, j0, i1, j1, k0, k1, i2, j2)
+        for loop, kind in ((i0, "blockIdx.y"), (j0, "blockIdx.x"), (i1, "threadIdx.y"), (j1, "threadIdx.x")):
+            sch.bind("c", loop, kind)
+        sch.unroll("c", i2)
+        sch.vectorize("c", j2)
+        sch.reverse_compute_at(tile, j1)
+        sch.vectorize(tile, sch.get_loops(tile)[-1])
+        sch.compute_at(held, k1, unit_loops=True)
+        sch.vectorize(held, sch.get_loops(held)[-1])
+        for copy in shared:
+            sch.compute_at(copy, k0, unit_loops=True)
+            _, y, x = sch.split(copy, sch.fuse(copy, *sch.get_loops(copy)[-2:]), [None, 4, 4])
+            sch.bind(copy, y, "threadIdx.y")
+            sch.bind(copy, x, "threadIdx.x")
+
+    module = check(matmul(16, 11, 6), steps)
+    read = [op for op in module.walk() if isinstance(op, kernel.LoadOp) and op.buffer.name_hint == "b_shared"]
+    assert {kernel.lanes_of(op.value.type) for op in read} == {2}
+    stored = [op for op in module.walk() if isinstance(op, kernel.StoreOp) and scope_of(op.buffer) == "local"]
+    assert stored and not any(isinstance(op.parent_op(), scf.IfOp) for op in stored)
