@@ -38,10 +38,21 @@ class Operand:
         return frozenset(axis for terms in self.dimensions for axis, _ in terms)
 
     def footprint(self, cover: Mapping[str, Array]) -> Array:
-        """Bytes touched while each axis runs over as many iterations as `cover` says."""
+        """Bytes touched while each axis runs over as many iterations as `cover` says, whole lines of what is not packed.
+
+        Places of a dimension are one run where the next begins in the lines of the one before: a row of which all is
+        touched and the next row, or the taps of a kernel.
+        """
         *outer, last = [1.0 + sum(abs(step) * (cover[axis] - 1.0) for axis, step in terms) for terms in self.dimensions]
-        run = last * self.element_bytes
-        return np.asarray(prod(outer, start=run if self.is_packed else np.maximum(run, LINE_BYTES)))
+        touched = np.asarray(last * self.element_bytes)
+        if self.is_packed:
+            return np.asarray(prod(outer, start=touched))
+        is_run: npt.NDArray[np.bool_] = np.ones((), dtype=np.bool_)
+        for span, stride in zip(reversed(outer), self.strides[-2::-1], strict=True):
+            lines = np.where(is_run, np.maximum(touched, LINE_BYTES), touched)
+            is_run = is_run & ((stride <= lines) | (span == 1))
+            touched = np.where(is_run, (span - 1.0) * stride + touched, span * lines)
+        return np.asarray(np.where(is_run, np.maximum(touched, LINE_BYTES), touched))
 
     def lines_a_set(self, cover: Mapping[str, Array], way_bytes: int) -> tuple[Array, Array]:
         """Return the lines touched while axes run over `cover`, and how many of them share a set at least, `(n,)` each.

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from loopwright import SearchTask, te, topi
 from loopwright.dialects.strides import row_major
+from loopwright.dialects.target import LINE_BYTES
 from loopwright.search.estimates.cache_traffic import KEPT, Loop, Operand, bytes_into
 
 HUGE = 1e12
@@ -49,11 +50,30 @@ def test_what_does_not_move_along_a_loop_stays_where_one_iteration_fits() -> Non
 
 
 def test_windows_share_what_they_overlap_in_and_lines_are_moved_whole() -> None:
-    data = Operand(((("y", 2), ("r", 1)), (("x", 1),)), 4)
+    data = Operand(((("y", 2), ("r", 1)), (("x", 1),)), 4, strides=(4096, 4))
     cover = {"y": ones(1), "r": ones(1), "x": ones(1)}
     assert data.footprint(cover).tolist() == [64]
     (found,) = bytes_into([HUGE], [data], cover, [Loop("r", ones(3)), Loop("x", ones(32)), Loop("y", ones(5))])
     assert found.tolist() == [(2 * 4 + 2 + 1) * 32 * 4]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3)), min_size=1, max_size=4))
+def test_lines_touched_are_those_of_all_addresses(dimensions: list[tuple[int, int]]) -> None:
+    """Of whole rows, of parts of rows, and of dimensions of extent 1, but for lines that runs begin and end within."""
+    strides = [4 * n for n in row_major([span + left for span, left in dimensions])]
+    operand = Operand(tuple(((f"a{k}", 1),) for k in range(len(dimensions))), 4, strides=tuple(strides))
+    (found,) = operand.footprint({f"a{k}": ones(span) for k, (span, _) in enumerate(dimensions)})
+    places = itertools.product(*(range(span) for span, _ in dimensions))
+    lines = {sum(i * s for i, s in zip(at, strides, strict=True)) // LINE_BYTES for at in places}
+    runs = prod(span for span, _ in dimensions[:-1])
+    assert (len(lines) - runs) * LINE_BYTES <= found <= (len(lines) + runs) * LINE_BYTES
+
+
+def test_a_kernel_of_one_tap_is_read_along_its_channels() -> None:
+    """Dimensions of extent 1 at the end leave the one before them contiguous."""
+    weights = Operand(((("f", 1),), (("c", 1),), (), ()), 4, strides=(4 * 448, 4, 4, 4))
+    assert weights.footprint({"f": ones(6), "c": ones(32)}).tolist() == [6 * 32 * 4]
 
 
 def test_larger_caches_never_have_more_moved_into_them() -> None:
