@@ -38,7 +38,7 @@ class Operand:
         return frozenset(axis for terms in self.dimensions for axis, _ in terms)
 
     def footprint(self, cover: Mapping[str, Array]) -> Array:
-        """Bytes touched while each axis runs over as many iterations as `cover` says, whole lines of what is not packed.
+        """Bytes touched while each axis runs over as many iterations as `cover` says, in lines where it is not packed.
 
         Places of a dimension are one run where the next begins in the lines of the one before: a row of which all is
         touched and the next row, or the taps of a kernel.
