@@ -182,7 +182,7 @@ class Cuda(Language):
             return matrix_helper(name, kind)
         if name.startswith(("barrier_", "copy_box")):
             return bulk_copy_helper(name, kind)
-        if name in ("shared_matrix", "hold", "group_product"):
+        if name in ("shared_matrix", "hold", "end_block", "group_product"):
             return warp_group_helper(name, kind)
         if name == "transpose_quad":
             return TRANSPOSE_HELPER

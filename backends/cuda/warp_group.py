@@ -27,6 +27,11 @@ _SWIZZLE = {128: 1, 64: 2, 32: 3}
 _HOLD = """\
 // Keep the compiler from moving what a product in flight writes or reads across a wait or a fence.
 __device__ __forceinline__ void hold({type}& value) {{ asm volatile("" : "+{letter}"(value) :: "memory"); }}"""
+_END_BLOCK = """\
+// End the basic block: ptxas (13.0 to 13.5) packs conversions to 16 bits at a block's start, also above the wait in it.
+__device__ __forceinline__ void end_block() {
+    asm volatile("{ .reg .pred p; setp.eq.u32 p, %0, 0; @p trap; }" ::"r"(blockDim.x) : "memory");
+}"""
 _PRODUCT = """\
 // {intrinsic}: begins to {what} the product of two matrices{where} {into} what a warp group holds.
 __device__ __forceinline__ void {name}({parameters}) {{
@@ -46,6 +51,8 @@ def helper(name: str, kind: str) -> str:
         return _MATRIX
     if name == "hold":
         return _HOLD.format(type=kind, letter="f" if kind == "float" else "r")
+    if name == "end_block":
+        return _END_BLOCK
     intrinsic, form = kind.split("/")
     found = find_intrinsic(intrinsic)
     assert found is not None
@@ -125,6 +132,8 @@ def wait(p: KernelPrinter, op: Operation) -> None:
     p.line(f'asm volatile("wgmma.wait_group.sync.aligned {op.pending.data};" ::: "memory");')
     if op.pending.data:
         return
+    p.helpers.add("end_block -")
+    p.line("end_block();")
     for sums in dict.fromkeys(product.sums for product in _in_flight(op, p.launch)):
         buffer = p.buffer(sums)
         p.helpers.add(f"hold {p.type_of(buffer.kind)}")
