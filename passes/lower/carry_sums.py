@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import e as EULER
-from math import log2
+from math import inf, log2
 
 from xdsl.context import Context
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AnyFloat, MemRefType, ModuleOp, StringAttr
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, MemRefType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -40,7 +40,8 @@ class CarrySums(ModulePass):
     s[k] = sum p[k]; sum = sum * a[k] + s[k] }`, on a GPU, where that is all in registers of a thread.
 
     The running sums are scaled once, and products add to them: as exponentials are relative to the maximum of all
-    blocks so far, what they weigh needs no scale. Approximate ones become powers of 2, of a multiply-add each.
+    blocks so far, what they weigh needs no scale. Approximate ones become powers of 2, of a multiply-add each, which
+    has the positive scale of terms that nothing else is computed from.
 
     Requires: loops that end as they will (`lw-end-loops`), by conditions on the join.
     """
@@ -162,6 +163,48 @@ def _distance(load: LoadOp) -> tuple[arith.SubfOp, math.ExpOp] | None:
     return taken[0], raised[0]
 
 
+@dataclass(frozen=True)
+class _Scale:
+    """A positive number that terms are multiplied by; `other` is a number that may be chosen instead of the product."""
+
+    value: float
+    product: arith.MulfOp
+    unscaled: SSAValue
+    constant: arith.ConstantOp
+    other: arith.ConstantOp | None
+
+
+def _scale_of(found: _Join, distance: arith.SubfOp) -> _Scale | None:
+    """The scale of terms that nothing but their maximum and their exponentials are computed from; None for another."""
+    load = distance.lhs.owner
+    if not isinstance(load, LoadOp) or is_argument(load.buffer) or len(writers(load.buffer)) != 1:
+        return None
+    (block,) = writers(load.buffer)
+    others = [reader for reader in readers(load.buffer) if reader is not found.exponential]
+    if block.is_reduction or len(block.outputs) != 1 or not all(_is_maximum(each, found) for each in others):
+        return None
+    last = block.yielded[0].owner
+    other: arith.ConstantOp | None = None
+    if isinstance(last, arith.SelectOp) and isinstance(last.rhs.owner, arith.ConstantOp):
+        other, last = last.rhs.owner, last.lhs.owner
+        if other.result.uses.get_length() != 1:
+            return None
+    if not isinstance(last, arith.MulfOp) or not isinstance(last.rhs.owner, arith.ConstantOp):
+        return None
+    value = last.rhs.owner.value
+    if not isinstance(value, FloatAttr) or not 0 < value.value.data < inf or last.result.uses.get_length() != 1:
+        return None
+    return _Scale(value.value.data, last, last.lhs, last.rhs.owner, other)
+
+
+def _is_maximum(block: BlockOp, found: _Join) -> bool:
+    """True for a block that takes the maximum of what it loads, of which the largest term of a block is computed."""
+    used = {reader for buffer in block.outputs for reader in readers(buffer)}
+    largest = set(writers(found.largest.buffer))
+    plain = len(block.loads) == 1 and block.yielded == (block.loads[0].result,)
+    return block.combiner.data == "max" and plain and (block in largest or (used <= largest and len(used) == 1))
+
+
 class _Carried:
     """The rewrite of one loop: new blocks, and what the old ones write and are relative to."""
 
@@ -175,9 +218,12 @@ class _Carried:
         assert guard is not None
         self.distance, self.raised = guard
         self.nearly = is_approximate(self.raised)
+        self.scale = _scale_of(found, self.distance) if self.nearly else None
 
     def rewrite(self) -> None:
         found = self.found
+        if self.scale is not None:
+            self._leave_out_scale(self.scale)
         factor, reference = self._like_largest("factor"), self._like_largest("reference")
         rows = self._nest(self._rescaled(factor, reference), found.columns)
         _insert_before(rows, found.exponential_nest)
@@ -249,12 +295,15 @@ class _Carried:
         found, row = self.found, self.found.largest.indices.data
         running, at = found.block.outputs[2], found.block.write_indices[2]
         old, here = LoadOp(running, at), LoadOp(found.largest.buffer, row)
-        both = arith.MaximumfOp(old.result, here.result)
+        largest: list[Operation] = [here]
+        if self.scale is not None:
+            largest += [times := number(self.element, self.scale.value), arith.MulfOp(here.result, times.result)]
+        both = arith.MaximumfOp(old.result, largest[-1].results[0])
         guard = guarded(both.result, self.element)
         relative = guard[-1].results[0]
         less = arith.SubfOp(old.result, relative)
         shrunk = math.ExpOp(less.result)
-        ops: list[Operation] = [old, here, both, *guard, less, shrunk]
+        ops: list[Operation] = [old, *largest, both, *guard, less, shrunk]
         if self.nearly:
             approximate(shrunk)
             ops += [scale := number(self.element, -_LOG2_E), power := arith.MulfOp(relative, scale.result)]
@@ -293,7 +342,7 @@ class _Carried:
         _insert_before(relative, load)
         new: Operation = arith.SubfOp(self.distance.lhs, relative.result)
         if self.nearly:
-            scale = number(self.element, _LOG2_E)
+            scale = number(self.element, _LOG2_E * (self.scale.value if self.scale is not None else 1.0))
             _insert_before(scale, self.distance)
             new = math.FmaOp(self.distance.lhs, scale.result, relative.result)
         _insert_before(new, self.distance)
@@ -304,6 +353,21 @@ class _Carried:
         body = self.found.exponential.body.block
         for op in reversed(list(body.ops)):
             if op.results and not any(result.uses.get_length() for result in op.results):
+                op.detach()  # type: ignore[no-untyped-call]
+                op.erase()
+
+    def _leave_out_scale(self, scale: _Scale) -> None:
+        """Leave terms as they were before they were scaled; where another one is chosen, have it be scaled later."""
+        product, other = scale.product, scale.other
+        if other is not None:
+            value = other.value
+            assert isinstance(value, FloatAttr)
+            new = number(self.element, value.value.data / scale.value)
+            _insert_before(new, other)
+            other.result.replace_all_uses_with(new.result)
+        product.result.replace_all_uses_with(scale.unscaled)
+        for op in (product, scale.constant, *([other] if other is not None else [])):
+            if not any(result.uses.get_length() for result in op.results):
                 op.detach()  # type: ignore[no-untyped-call]
                 op.erase()
 

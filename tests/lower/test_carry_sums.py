@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gpu_programs import run_kernel
+from xdsl.dialects import arith
 
 import loopwright as lw
 from loopwright import te
@@ -17,9 +18,13 @@ ROWS, TERMS, COLUMNS = 8, 12, 2
 TARGET = "cuda max_threads_per_block=64 warp_size=32 compute_capability=90"
 
 
-def weighted(dtype: str = "float32") -> list[te.Tensor]:
-    """softmax(x) v, its quotients rounded to the type of v."""
-    x, v = te.placeholder((ROWS, TERMS), name="x"), te.placeholder((TERMS, COLUMNS), dtype, "v")
+def weighted(dtype: str = "float32", scale: float = 1.0) -> list[te.Tensor]:
+    """softmax(x) v, its quotients rounded to the type of v; with a scale of x times it, masked."""
+    given, v = te.placeholder((ROWS, TERMS), name="x"), te.placeholder((TERMS, COLUMNS), dtype, "v")
+    x = given
+    if scale != 1.0:
+        lowest = float("-inf")
+        x = te.compute(x.shape, lambda i, j: te.if_then_else(j <= i + 4, given[i, j] * scale, lowest), name="scaled")
     k, n, r = (te.reduce_axis((0, TERMS), name) for name in "knr")
     largest = te.compute((ROWS,), lambda i: te.max(x[i, k], axis=k), name="largest")
     powers = te.compute(x.shape, lambda i, j: te.exp(x[i, j] - largest[i]), name="powers")
@@ -30,12 +35,12 @@ def weighted(dtype: str = "float32") -> list[te.Tensor]:
         lambda i, c: te.sum(weights[i, r].astype("float32") * v[r, c].astype("float32"), axis=r),
         name="out",
     )
-    return [x, v, out]
+    return [given, v, out]
 
 
-def scheduled(rounded: int = 0, scope: str = "local") -> Any:
+def scheduled(rounded: int = 0, scope: str = "local", scale: float = 1.0) -> Any:
     """Four rows, one of each thread, over blocks of 4 terms; `scope` is that of the largest of a block."""
-    sch = lw.Schedule(weighted("float16" if rounded else "float32"), target=TARGET)
+    sch = lw.Schedule(weighted("float16" if rounded else "float32", scale), target=TARGET)
     sch.online_softmax("out", 4, rounded=rounded)
     blocks = sch.blocks[: sch.blocks.index("out_run")]
     task, row = sch.split("out", sch.get_loops("out")[0], [None, 4])
@@ -63,9 +68,12 @@ def drawn(special: bool) -> list[np.ndarray]:
     return [x, random.standard_normal((TERMS, COLUMNS)).astype(np.float32)]
 
 
-def expected(x: np.ndarray, v: np.ndarray) -> np.ndarray:
+def expected(x: np.ndarray, v: np.ndarray, scale: float = 1.0) -> np.ndarray:
+    x = x.astype(np.float64) * scale
+    if scale != 1.0:
+        x[~np.tri(ROWS, TERMS, 4, dtype=bool)] = -np.inf
     with np.errstate(invalid="ignore"):
-        powers = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+        powers = np.exp(x - x.max(1, keepdims=True))
         found: np.ndarray = powers / powers.sum(1, keepdims=True) @ v.astype(np.float64)
     return found
 
@@ -105,3 +113,16 @@ def test_those_whose_maximum_threads_share_are_joined_as_ever() -> None:
     kept, got = interpreted(scheduled(scope="shared"), [x, v])
     assert "largest_factor" not in kept and "out_part" in kept
     np.testing.assert_allclose(got, expected(x, v), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [0.25, -0.5])
+def test_scales_are_left_to_the_powers(scale: float) -> None:
+    """Positive ones, which a maximum may be taken before; a mask chooses another term as ever."""
+    x, v = drawn(False)
+    sch = scheduled(1, scale=scale)
+    kernel = sch.module.clone()
+    lower_in_place(kernel)
+    scaled = [op for op in kernel.walk() if isinstance(op, arith.ConstantOp) and str(op.value) == "2.500000e-01 : f32"]
+    assert len(scaled) == (scale > 0), "that of the maximum of a row"
+    (got,) = run_kernel(kernel, [x, v.astype(np.float16)])
+    np.testing.assert_allclose(got, expected(x, v, scale), atol=2e-3)
