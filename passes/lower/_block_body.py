@@ -223,7 +223,7 @@ class BodyWriter:
         return self.at.here.add(arith.IndexCastOp.create(operands=[value], result_types=[result_type]))
 
     def _predicate(self, conditions: Sequence[IndexExpr]) -> SSAValue:
-        parts = [self.at.condition(c) for c in conditions]
+        parts = [c in self.at.known or self.at.condition(c) for c in conditions]
         if any(p is False for p in parts):
             return self._constant(IntegerAttr(0, 1))
         values = [p for p in parts if not isinstance(p, bool)]
