@@ -64,9 +64,9 @@ class IfOp(Guard):
 class VersionsOp(Guard):
     """A nest that is written twice: `lw_loop.versions (29 - g * 16 - f >= 0) { lw_loop.for f in 16 { ... } }`.
 
-    Where the conditions, which are those of blocks or loads in it, hold for all of the loops in it, they are not asked
-    for again: the version for whole tiles. The other one, for the rest, asks for them element by element. Versions of
-    nests in it are in both.
+    Where the conditions, which are those of blocks, loads or masks in it, hold for all of the loops in it, they are not
+    asked for again: the version for whole tiles. The other one, for the rest, asks for them element by element.
+    Versions of nests in it are in both.
     """
 
     name = "lw_loop.versions"

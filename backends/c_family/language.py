@@ -165,8 +165,8 @@ class Language:
         """Return `a * b + c`, rounded once; the helper function that it calls, if any, is added to `helpers`."""
         raise NotImplementedError
 
-    def fast_exponential(self, helpers: set[str]) -> str:
-        """Return the function of floats that approximates an exponential; "" where there is none that is faster."""
+    def fast_exponential(self, helpers: set[str], name: str) -> str:
+        """Return the function of floats that approximates `exp` or `exp2`; "" where there is none that is faster."""
         return ""
 
     def bitcast(self, value: Expr, source: str, result: str) -> Expr:

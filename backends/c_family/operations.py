@@ -58,12 +58,12 @@ def function(name: str) -> Handler:
 
 
 def _exponential(p: KernelPrinter, op: Operation) -> None:
-    """Print an exponential, approximated by the device where the operation allows it and the language has a word."""
-    assert isinstance(op, math.ExpOp)
-    name = "exp"
-    if FastMathFlag.APPROX_FUNC in op.fastmath.data and kernel.element_of(op.result.type) == f32:
-        name = p.language.fast_exponential(p.helpers) or name
-    (function(name) if name == "exp" else _named(name))(p, op)
+    """Print an exponential or a power of 2, approximated where the operation allows it and the language has a word."""
+    assert isinstance(op, math.ExpOp | math.Exp2Op)
+    name = "exp" if isinstance(op, math.ExpOp) else "exp2"
+    near = FastMathFlag.APPROX_FUNC in op.fastmath.data and kernel.element_of(op.result.type) == f32
+    fast = p.language.fast_exponential(p.helpers, name) if near else ""
+    (_named(fast) if fast else function(name))(p, op)
 
 
 def _named(name: str) -> Handler:
@@ -328,6 +328,7 @@ OPERATIONS: dict[type[Operation], Handler] = {
     math.AbsIOp: lanewise(_absolute_integer, repeats=True),
     math.FmaOp: lanewise(fused),
     math.ExpOp: _exponential,
+    math.Exp2Op: _exponential,
     vector.FMAOp: lanewise(fused),
     vector.BroadcastOp: broadcast,
     vector.ReductionOp: reduction,
@@ -342,7 +343,7 @@ OPERATIONS: dict[type[Operation], Handler] = {
         for operation, name in (
             *((math.AbsFOp, "fabs"), (math.CeilOp, "ceil"), (math.FloorOp, "floor"), (math.RoundOp, "round")),
             *((math.RoundEvenOp, "rint"), (math.TruncOp, "trunc"), (math.SqrtOp, "sqrt"), (math.RsqrtOp, "rsqrt")),
-            *((math.CopySignOp, "copysign"), (math.Exp2Op, "exp2"), (math.ExpM1Op, "expm1")),
+            *((math.CopySignOp, "copysign"), (math.ExpM1Op, "expm1")),
             *((math.LogOp, "log"), (math.Log2Op, "log2"), (math.Log10Op, "log10"), (math.Log1pOp, "log1p")),
             *((math.TanhOp, "tanh"), (math.ErfOp, "erf"), (math.SinOp, "sin"), (math.CosOp, "cos")),
             *((math.TanOp, "tan"), (math.SinhOp, "sinh"), (math.CoshOp, "cosh"), (math.AsinOp, "asin")),

@@ -57,13 +57,17 @@ __device__ __forceinline__ float {name}(float a, float b) {{
     asm("{instruction}.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
     return r;
 }}"""
-_EXP_NEAR = """\
-// The exponential by the unit for powers of 2: within 2^-17, and 0 below 2^-126.
-__device__ __forceinline__ float exp_near(float x) {
+_NEAR = {
+    "exp_near": ("The exponential by the unit for powers of 2: within 2^-17, and 0 below 2^-126.", "x * 1.44269504f"),
+    "exp2_near": ("A power of 2 by its unit: within 2^-22, and 0 below 2^-126.", "x"),
+}
+_NEAR_HELPER = """\
+// {comment}
+__device__ __forceinline__ float {name}(float x) {{
     float r;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x * 1.44269504f));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"({power}));
     return r;
-}"""
+}}"""
 _FMA_BF16 = """\
 __device__ __forceinline__ __nv_bfloat16 fma_bf16(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) {
     return __float2bfloat16(fmaf(__bfloat162float(a), __bfloat162float(b), __bfloat162float(c)));
@@ -184,8 +188,9 @@ class Cuda(Language):
             return TRANSPOSE_HELPER
         if name == "fma":
             return _FMA_BF16
-        if name == "exp_near":
-            return _EXP_NEAR
+        if name in _NEAR:
+            comment, power = _NEAR[name]
+            return _NEAR_HELPER.format(comment=comment, name=name, power=power)
         if name in _DIVISION:
             head = f"__device__ __forceinline__ {element} {name}_{kind}({element} a, {element} b) {{"
             return f"{head}\n    {_DIVISION[name]}\n}}"
@@ -235,9 +240,9 @@ class Cuda(Language):
             return call("fma_bf16", *lanes)
         return call("__hfma" if kind in NARROW else self.function("fma", kind), *lanes)
 
-    def fast_exponential(self, helpers: set[str]) -> str:
-        helpers.add("exp_near f32")
-        return "exp_near"
+    def fast_exponential(self, helpers: set[str], name: str) -> str:
+        helpers.add(f"{name}_near f32")
+        return f"{name}_near"
 
     def bitcast(self, value: Expr, source: str, result: str) -> Expr:
         names = {

@@ -63,7 +63,7 @@ class ValueWriter:
 
     def predicate(self, conditions: Sequence[IndexExpr]) -> SSAValue:
         """True where all conditions hold."""
-        parts = [self.at.condition(c) for c in conditions]
+        parts = [c in self.at.known or self.at.condition(c) for c in conditions]
         if any(p is False for p in parts):
             return self.constant(IntegerAttr(0, 1))
         values = [p for p in parts if not isinstance(p, bool)]

@@ -126,6 +126,16 @@ def _narrow(block: BlockOp, number: int, columns: set[str]) -> None:
     block.writes = ArrayAttr(writes)
 
 
+def carried_once(block: BlockOp) -> tuple[str, ...] | None:
+    """The loops over the elements of a row, where the second and third output of a reduction are one for it."""
+    kept = block.notes.get(CARRIED)
+    if not isinstance(kept, DictionaryAttr):
+        return None
+    outputs, loops = kept.data["outputs"], kept.data["loops"]
+    assert isinstance(outputs, ArrayAttr) and isinstance(loops, ArrayAttr)
+    return tuple(name.data for name in loops) if [n.value.data for n in outputs] == [1, 2] else None
+
+
 def last_iterations(block: BlockOp, number: int) -> list[IndexExpr]:
     """The conditions of the iterations that store an output of a reduction; none where all do."""
     kept = block.notes.get(CARRIED)

@@ -45,7 +45,7 @@ from ._product_waits import goes_on, is_of_warp_group, wait_for_products
 from ._run_ahead import ASYNCHRONOUS, BEYOND, BULK, blocks_of, run_ahead
 from ._starts import starts_before
 from ._steps import note_step, require_after
-from .end_loops import EndLoops
+from .carry_sums import CarrySums
 
 ASYNC_COPIES_SINCE = 80
 """The first compute capability that copies to shared memory by itself (CUDA C++ Programming Guide)."""
@@ -71,14 +71,14 @@ class ExpandPipelines(ModulePass):
     to registers of its own before the work of an iteration, and stores them behind it. The allocations of the loop
     move before it, as its iterations share them.
 
-    Requires: loops that end as they will (`lw-end-loops`): what ends before its extent copies nothing beyond that.
+    Requires: sums carried as they will be (`lw-carry-sums`). What ends before its extent copies nothing beyond that.
     """
 
     name = "lw-expand-pipelines"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in functions_on_loops(op):
-            require_after(func, self.name, EndLoops.name)
+            require_after(func, self.name, CarrySums.name)
             expand_pipelines(func, target_of(op))
 
 

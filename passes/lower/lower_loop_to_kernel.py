@@ -13,6 +13,7 @@ from ..analysis.nest import functions_on_loops
 from ..build_limits import USUAL_LIMITS, BuildLimits
 from ..collector import collector_paused
 from ._steps import require_none
+from .carry_sums import CarrySums, carry_sums
 from .end_loops import EndLoops, end_loops
 from .expand_pipelines import ExpandPipelines, expand_pipelines
 from .keep_in_registers import KeepInRegisters, keep_in_registers
@@ -32,6 +33,7 @@ STEPS: tuple[type[ModulePass], ...] = (
     PlaceBarriers,
     StartReductions,
     EndLoops,
+    CarrySums,
     ExpandPipelines,
     SettleLoopKinds,
     PlacePredicates,
@@ -71,6 +73,7 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
             place_barriers(func, target.is_gpu)
             start_reductions(func)
             end_loops(func)
+            carry_sums(func, target.is_gpu)
             expand_pipelines(func, target)
             settle_loop_kinds(func, target)
             place_predicates(func, target.is_gpu)

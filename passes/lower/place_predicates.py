@@ -14,8 +14,9 @@ from xdsl.passes import ModulePass
 
 from ...dialects.attributes import IndicesAttr
 from ...dialects.index import IndexExpr
-from ...dialects.loop import SERIAL, AtOp, BarrierOp, BlockOp, ForOp, IfOp, VersionsOp, blocks_in, loops_in
+from ...dialects.loop import SERIAL, AtOp, BarrierOp, BlockOp, ForOp, IfOp, VersionsOp, blocks_in, loops_in, scope_of
 from ...dialects.target import target_of
+from ...dialects.te import PredicateOp
 from ..analysis.nest import functions_on_loops, widest_ranges
 from ..analysis.regions import interval_of
 from ._block_plan import load_conditions, reduce_loops
@@ -35,7 +36,8 @@ class PlacePredicates(ModulePass):
     A predicate that all blocks of a nest share is tested around the outermost nest for which it is known: `lw_loop.if`.
     Where it is known in a serial loop alone, and holds up to some iteration, the loop ends there: `while`. A nest of
     unrolled loops in which it does not hold everywhere has a version for whole tiles, `lw_loop.versions`, as has one
-    around loads that pad. What is asked of the lanes of a vector, and by each virtual thread, is left to the blocks.
+    around loads that pad, and on a GPU one that masks registers in a loop which ends where masks leave nothing. What
+    is asked of the lanes of a vector, and by each virtual thread, is left to the blocks.
 
     Blocks keep their predicates, which say when they are run. On a GPU no barrier comes to stand in a branch. What the
     copy engine copies is not branched: it tells by itself which elements are of the array.
@@ -64,10 +66,11 @@ def place_predicates(func: FuncOp, gpu: bool) -> None:
 
 @dataclass(frozen=True)
 class _Asked:
-    """Predicates under which a block is run, and those under which its loads read."""
+    """Predicates under which a block is run, those under which its loads read, and those by which it masks scores."""
 
     predicates: tuple[IndexExpr, ...]
     padding: tuple[IndexExpr, ...]
+    masks: tuple[IndexExpr, ...]
 
 
 _Conditions = Mapping[IndexExpr, frozenset[str]]
@@ -85,6 +88,7 @@ class _Nest:
         self.copied = {loop.loop_name for loop in self.loops if loop.loop_kind == "unrolled"}
         self.predicates = _with_axes(c for block in asked for c in block.predicates)
         self.padding = _with_axes(c for block in asked for c in block.padding)
+        self.masks = _with_axes(c for block in asked for c in block.masks)
         self.shared = {c for c in self.predicates if all(c in block.predicates for block in asked)}
         self.starts = is_start(op)
 
@@ -117,7 +121,7 @@ class _Walk:
         nest = _Nest(op, [self._asked(block) for block in (blocks_in(op) if isinstance(op, ForOp) else [op])])
         known, whole = self.known, self.whole
         around: Operation = op
-        if nest.predicates or nest.padding:
+        if nest.predicates or nest.padding or nest.masks:
             decided = self._decided(nest)
             self.known |= set(decided)
             tiles = self._tiles(nest) if isinstance(op, ForOp) and not nest.starts else []
@@ -133,7 +137,8 @@ class _Walk:
         found = self.asked.get(block)
         if found is None:
             by_engine = BULK in block.notes
-            found = self.asked[block] = _Asked(() if by_engine else block.conditions, load_conditions(block))
+            masks = _masks(block) if self.gpu else ()
+            found = self.asked[block] = _Asked(() if by_engine else block.conditions, load_conditions(block), masks)
         return found
 
     # -- where predicates are tested ----------------------------------------------------------------------------------
@@ -155,6 +160,7 @@ class _Walk:
                 tiles.append(c)
         if isinstance(nest.op, ForOp) and nest.op.size > 1:
             tiles += [c for c, axes in self._open(nest, nest.padding) if self._varies(nest, axes)]
+        tiles += [c for c, axes in self._open(nest, nest.masks) if axes <= {*self.names, *nest.ranges}]
         return [c for c in tiles if c not in self.whole and self._may_be_whole(nest, c)]
 
     def _varies(self, nest: _Nest, axes: frozenset[str]) -> bool:
@@ -233,6 +239,20 @@ class _Walk:
                 assert isinstance(nest, ForOp | BlockOp)
                 self.statement(nest)
         self.names, self.known, self.whole = names, known, whole
+
+
+def _masks(block: BlockOp) -> tuple[IndexExpr, ...]:
+    """The conditions by which a block masks what is in registers, in a loop that ends where such hold nowhere.
+
+    Most of its iterations are those in which they hold everywhere: of causal attention, but for the last of a tile.
+    """
+    asked = [op for op in block.body.block.ops if isinstance(op, PredicateOp)]
+    if not asked or not any(loop.ends for loop in block.enclosing_loops):
+        return ()
+    if block.is_reduction or any(scope_of(output) != "local" for output in block.outputs):
+        return ()
+    bound = block.bound
+    return tuple(dict.fromkeys(c.substitute(bound) for op in asked for c in op.where.data))
 
 
 def _around(op: Operation, make: Callable[[Region], Operation]) -> Operation:

@@ -9,7 +9,6 @@ from math import inf
 from xdsl.context import Context
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, ModuleOp
-from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects.attributes import Axis, IndicesAttr
@@ -31,6 +30,7 @@ from ..analysis.nest import (
     nest_around,
 )
 from ..analysis.regions import interval_of
+from ..analysis.running_softmax import approximate, guarded, join_of_parts, number
 from ..analysis.weighted_sum import NoWeightedSum, WeightedSum, match_weighted_sum
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes
@@ -185,7 +185,7 @@ def _approximate(ops: Sequence[Operation]) -> None:
     """Let devices compute exponentials as they do it fastest: what is rounded to 16 bits keeps no more digits."""
     for op in ops:
         if isinstance(op, math.ExpOp):
-            op.fastmath = arith.FastMathFlagsAttr([FastMathFlag.APPROX_FUNC])
+            approximate(op)
 
 
 def _new_rounded(plan: Plan, shape: Sequence[int]) -> SSAValue:
@@ -318,7 +318,7 @@ class _Blocked:
             old, buffer, load = replaced
             ops.append(LoadOp(buffer, _in_block(load.indices.data, over, outer, inner)))
             if block is self.found.exponential:
-                ops += self._guard(ops[0].results[0])
+                ops += guarded(ops[0].results[0], self._element)
             values = dict.fromkeys(old, ops[-1].results[0])
         ranges = {a.name: (0, a.extent - 1) for a in axes}
         inside = [self.extent - 1 - term] if self.plan.padded else []
@@ -369,15 +369,6 @@ class _Blocked:
             return next(a for a in block.axes if a.name == name)
         return next(a for a in block.axes if a.reduce)
 
-    def _guard(self, largest: SSAValue) -> list[Operation]:
-        """Return what exponentials are relative to: 0 where the maximum of their block is -inf, so that they are 0.
-
-        It is one for a row, and a choice between exponentials and 0 would be one for each of them.
-        """
-        lowest, zero = self._constant(-inf), self._constant(0.0)
-        empty = arith.CmpfOp(largest, lowest.result, "oeq")
-        return [lowest, zero, empty, arith.SelectOp(empty.result, zero.result, largest)]
-
     def _chosen(self, conditions: Sequence[IndexExpr], value: SSAValue, other: float) -> list[Operation]:
         """Return what makes a value another one where one of the conditions fails."""
         holds, number = PredicateOp(conditions), self._constant(other)
@@ -403,7 +394,7 @@ class _Blocked:
             _body(loads, *(load.result for load in loads)),
             "custom",
             identity=[self._number(0.0), self._number(0.0), self._number(-inf)],
-            combine=self._combine(),
+            combine=join_of_parts(self._element, plan.rounded),
             annotations={KEPT: IndicesAttr(kept)} if (kept := self._kept(outer)) else None,
         )
         quotient = _quotient(LoadOp(carried[0], indices), LoadOp(carried[1], indices))
@@ -423,38 +414,17 @@ class _Blocked:
         most = [part.low + (part.extent - 1) for part in parts]
         return tuple(c for c in dict.fromkeys(most) if outer.name in c.axes())
 
-    def _combine(self) -> Region:
-        """Return how two triples are joined, with the exponential of the distance of the maxima, 0 of equal ones."""
-        element = element_type(self.found.total.outputs[0])
-        block = Block(arg_types=[element] * 6)
-        c, s, m, c2, s2, m2 = block.args
-        one, zero = self._constant(1.0), self._constant(0.0)
-        largest, first = arith.MaximumfOp(m, m2), arith.CmpfOp(m, m2, "oge")
-        same, below, above = arith.CmpfOp(m, m2, "oeq"), arith.SubfOp(m, m2), arith.SubfOp(m2, m)
-        nearest = arith.MinimumfOp(below.result, above.result)
-        distance = arith.SelectOp(same.result, zero.result, nearest.result)
-        shrunk = math.ExpOp(distance.result)
-        if self.plan.rounded:
-            _approximate([shrunk])
-        a = arith.SelectOp(first.result, one.result, shrunk.result)
-        a2 = arith.SelectOp(first.result, shrunk.result, one.result)
-        block.add_ops([one, zero, largest, first, same, below, above, nearest, distance, shrunk, a, a2])
-        sums: list[SSAValue] = []
-        for x, x2 in ((c, c2), (s, s2)):
-            left, right = arith.MulfOp(x, a.result), arith.MulfOp(x2, a2.result)
-            both = arith.AddfOp(left.result, right.result)
-            block.add_ops([left, right, both])
-            sums.append(both.result)
-        block.add_op(YieldOp.create(operands=[*sums, largest.result]))
-        return Region(block)
-
-    def _number(self, value: float) -> FloatAttr[AnyFloat]:
+    @property
+    def _element(self) -> AnyFloat:
         element = element_type(self.found.total.outputs[0])
         assert isinstance(element, AnyFloat)
-        return FloatAttr(value, element)
+        return element
+
+    def _number(self, value: float) -> FloatAttr[AnyFloat]:
+        return FloatAttr(value, self._element)
 
     def _constant(self, value: float) -> arith.ConstantOp:
-        return arith.ConstantOp(self._number(value))
+        return number(self._element, value)
 
 
 def _reduce_name(block: BlockOp) -> str:

@@ -27,8 +27,12 @@ ELEMENT_INSTRUCTIONS = 16
 """Instructions for a score: scale, mask, maximum, exponential, sum, roundings. Counted in the code, not measured."""
 RESULT_INSTRUCTIONS = 3
 """Instructions for an element of a result in each block of keys: the running sum is scaled, and the new one added."""
-GROUP_ELEMENT_INSTRUCTIONS, GROUP_RESULT_INSTRUCTIONS = 10, 2
+GROUP_ELEMENT_INSTRUCTIONS, GROUP_RESULT_INSTRUCTIONS = 7, 1
 """The same of warp groups, which need no instructions to load factors and to start sums. Counted, not measured."""
+ISSUED_APART, ISSUED_ALONE, ENOUGH_WARPS = 0.93, 0.4, 3
+"""Cycles of an instruction beside the products of warp groups, and what each warp of a scheduler fewer than enough
+adds: what 4 and 8 warps took with 64 and 128 elements and keys, and 1 to 4 blocks a multiprocessor, on an H200, within
+20%. It is as if none were issued while products are multiplied."""
 GROUP_WAIT_CYCLES, GROUP_START_CYCLES = 120.0, 1500.0
 """Cycles from the end of a warp group's products to what waits for them, and of tensor maps and barriers before the
 first block of keys. Guessed so that attention of 128 queries, which warps do in 3.6 us on an H200, is left to them."""
@@ -37,9 +41,9 @@ OTHER_REGISTERS = 72
 queries, 32 keys and 64 elements, 223 of 64 keys and 128 elements (CUDA 13, sm_90)."""
 RELUCTANCE = 1e-3
 """Part of the time that each block more costs which registers are to let fit: of equals the one that asks for least."""
-GROUP_OTHER_REGISTERS = 48
-"""The same of warp groups, which load no fragments: 128 are taken of 64 keys and elements, 194 of 64 keys and 128
-elements, 177 of 128 keys and 64 elements, 241 of 128 and 128, without a spill (CUDA 13, sm_90a)."""
+GROUP_OTHER_REGISTERS = 24
+"""The same of warp groups, which load no fragments: 95 are taken of 64 keys and elements, 126 of 64 keys and 128
+elements, 140 of 128 keys and 64 elements, 185 of 128 and 128, without a spill (CUDA 13, sm_90a)."""
 ROW_INSTRUCTIONS = 30
 """Instructions for a row that a thread shares: shuffles, and the factors of sums."""
 
@@ -93,11 +97,11 @@ class AttentionModel:
         return np.asarray((queries + stages * terms * (key + value)) * self.intrinsic.a.bytes)
 
     def registers(self, c: Columns) -> Array:
-        """Registers of a thread: running sums, and the larger of scores and of what the second product takes."""
+        """Registers of a thread: running sums, scores, and the weights that the second product takes."""
         x, (_, tiles, terms, _) = self.intrinsic, self._numbers(c)
         rows = tiles * x.m / x.threads
         scores, weights, sums = rows * terms, rows * terms * x.a.bytes / x.c.bytes, rows * self.sizes[1]
-        return np.asarray(sums + np.maximum(scores + weights, weights + sums) + self.other_registers)
+        return np.asarray(sums + scores + weights + self.other_registers)
 
     def _products(self, c: Columns) -> Array:
         """Instructions of a warp in a block of keys."""
@@ -126,6 +130,11 @@ class AttentionModel:
         speed = UNIT_SPEEDS.get(self.target.compute_capability, 1.0)
         return np.asarray(self._products(c) * self.intrinsic.cycles / speed)
 
+    def _busy(self, parts: list[Array], warps: Array) -> Array:
+        """Cycles of products, other instructions, reads of shared memory and copies, by so many warps a scheduler."""
+        most = np.max(parts, axis=0)
+        return np.asarray(most + APART * (np.sum(parts, axis=0) - most))
+
     def _of_block(self, c: Columns, resident: Array) -> Array:
         """Cycles of a block of keys in all resident blocks of threads."""
         on, x, (warps, tiles, terms, stages) = multiprocessor_of(self.target), self.intrinsic, self._numbers(c)
@@ -139,8 +148,7 @@ class AttentionModel:
         schedulers = resident * warps / on.schedulers
         parts = [schedulers * products, schedulers * issued, resident * warps * loaded]
         parts.append(resident * filled / FILL_BYTES_PER_CYCLE_SM)
-        most = np.max(parts, axis=0)
-        busy = most + APART * (np.sum(parts, axis=0) - most) + 2 * BARRIER_CYCLES
+        busy = self._busy(parts, schedulers) + 2 * BARRIER_CYCLES
         waiting = np.where(stages > 1, 0.0, GLOBAL_LATENCY + filled / FILL_BYTES_PER_CYCLE_SM)
         alone = np.maximum(1.0, warps / on.schedulers) * (products + issued) + waiting + 2 * BARRIER_CYCLES
         alone = alone + 2 * self.product_wait
@@ -180,7 +188,7 @@ class AttentionModel:
 
 @dataclass(frozen=True)
 class GroupAttentionModel(AttentionModel):
-    """The same by warp groups, which read keys and values from shared memory by themselves. Not measured."""
+    """The same by warp groups, which read keys and values from shared memory by themselves."""
 
     element_instructions: ClassVar[float] = GROUP_ELEMENT_INSTRUCTIONS
     result_instructions: ClassVar[float] = GROUP_RESULT_INSTRUCTIONS
@@ -191,6 +199,12 @@ class GroupAttentionModel(AttentionModel):
     def shared_bytes(self, c: Columns) -> Array:
         """Those, barriers of the copies, and what alignment takes."""
         return super().shared_bytes(c) + BARRIER_BYTES * c[self.names[3]] + ALIGNMENT
+
+    def _busy(self, parts: list[Array], warps: Array) -> Array:
+        """Products and other instructions one behind the other, of which few warps issue fewer in a cycle."""
+        products, issued, _, copied = parts
+        each = ISSUED_APART + ISSUED_ALONE * np.maximum(0.0, ENOUGH_WARPS - warps)
+        return np.asarray(np.maximum(products + issued * each, copied))
 
     def _product_cycles(self, c: Columns) -> Array:
         """Cycles of all schedulers for the products of a warp group, each of which has a warp of it."""

@@ -1,5 +1,6 @@
 """Attention as one kernel on matrix units: candidates beside NumPy, their features, and what is left to other rules."""
 
+import re
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -225,8 +226,9 @@ def test_a_thread_keeps_one_maximum_of_a_row_and_its_own_weights() -> None:
     assert kept["largest"] == (2,) and kept["T_batch_matmul1_run"] == (32,)
     assert sum(isinstance(op, FragmentPackOp) for op in kernel.walk()) == 4
     source = print_cuda(kernel).source
-    assert "expf(" not in source
-    assert source.count("exp_near(") <= 1 + 32 + 4, "that of a row's factor is not repeated for each of its 16 sums"
+    assert not re.search(r"\bexp2?f\(", source)
+    assert re.findall(r"\w+_near\(", source.partition("__global__")[2]) == ["exp_near(", "exp2_near("]
+    assert source.count("fmaf(") == 1, "a power of 2 of a multiply-add for each weight"
 
 
 def test_warp_groups_hold_weights_and_copy_boxes() -> None:

@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-place-barriers,lw-start-reductions,lw-end-loops,lw-expand-pipelines,lw-settle-loop-kinds,lw-place-predicates --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-place-barriers,lw-start-reductions,lw-end-loops,lw-carry-sums,lw-expand-pipelines,lw-settle-loop-kinds,lw-place-predicates --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
 // RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-place-predicates --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s --check-prefix=EARLY
 
 // A serial loop ends by the predicate that holds up to one of its iterations. One that asks for loops around a nest is
@@ -170,3 +170,63 @@ func.func @begun(%b: memref<2xf32> {lw.name = "b", lw.output}) attributes {lw.lo
 }
 
 // CHECK: loop 'i' ends by a condition that holds for its first iterations only
+
+// -----
+
+// A mask of what is in registers, in a loop that ends where it holds nowhere: in most iterations it holds everywhere, and
+// is not asked for. One of a loop that does not end is asked for in all of them.
+
+module attributes {lw.target = #lw.target<"cuda max_threads_per_block=64 compute_capability=90">} {
+func.func @masked(%x: memref<8x16xf32> {lw.name = "x"}, %c: memref<16xf32> {lw.name = "c", lw.output}, %d: memref<16xf32> {lw.name = "d", lw.output}) {
+  %t = lw_loop.alloc "t" : memref<8x16xf32, "local">
+  %u = lw_loop.alloc "u" : memref<8x16xf32, "local">
+  lw_loop.for g in 4 blockIdx.x {
+    lw_loop.for k in 8 {
+      lw_loop.for f in 4 threadIdx.x {
+        lw_loop.block t (k in 8 = k, i in 16 = g * 4 + f) writes %t[k, i] : memref<8x16xf32, "local"> {
+          %0 = lw_te.predicate (i - k * 2 >= 0)
+          %1 = lw_loop.load %x[k, i] : memref<8x16xf32>
+          %2 = arith.constant 0xff800000 : f32
+          %3 = arith.select %0, %1, %2 : f32
+          lw_te.yield %3 : f32
+        }
+      }
+      lw_loop.for f in 4 threadIdx.x {
+        lw_loop.block c (i in 16 = g * 4 + f, reduce k in 8 = k) annotated {kept = #lw.indices<i - k * 2>} writes %c[i] : memref<16xf32> max {
+          %0 = lw_loop.load %t[k, i] : memref<8x16xf32, "local">
+          lw_te.yield %0 : f32
+        }
+      }
+    }
+  }
+  lw_loop.for g in 4 blockIdx.x {
+    lw_loop.for l in 8 {
+      lw_loop.for f in 4 threadIdx.x {
+        lw_loop.block u (k in 8 = l, i in 16 = g * 4 + f) writes %u[k, i] : memref<8x16xf32, "local"> {
+          %0 = lw_te.predicate (i - k * 2 >= 0)
+          %1 = lw_loop.load %x[k, i] : memref<8x16xf32>
+          %2 = arith.constant 0xff800000 : f32
+          %3 = arith.select %0, %1, %2 : f32
+          lw_te.yield %3 : f32
+        }
+      }
+      lw_loop.for f in 4 threadIdx.x {
+        lw_loop.block d (i in 16 = g * 4 + f, reduce k in 8 = l) writes %d[i] : memref<16xf32> max {
+          %0 = lw_loop.load %u[k, i] : memref<8x16xf32, "local">
+          lw_te.yield %0 : f32
+        }
+      }
+    }
+  }
+  func.return
+}
+}
+
+// CHECK: func.func @masked
+// CHECK: lw_loop.for k in 8 while (blockIdx.x * 4 - k * 2 + 3 >= 0) {
+// CHECK: lw_loop.versions (blockIdx.x * 4 + threadIdx.x - k * 2 >= 0) {
+// CHECK-NEXT: lw_loop.for threadIdx.x in 4 threadIdx.x {
+// CHECK-NEXT: lw_loop.block t
+// CHECK: lw_loop.block c
+// CHECK-NOT: lw_loop.versions
+// CHECK: lw_loop.block u
