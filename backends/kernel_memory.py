@@ -11,6 +11,7 @@ from xdsl.ir import Attribute
 from ..dialects.element import element_bytes
 from ..dialects.kernel import AllocOp
 from ..dialects.target import target_of
+from ..dialects.walk import operations_in
 from .host_memory import host_memory_bytes, require_bytes
 
 MOST_DEVICE_BYTES = 1 << 40
@@ -22,7 +23,7 @@ def require_memory(module: ModuleOp, most: int | None = None) -> None:
     has = host_memory_bytes() if not target_of(module).is_gpu else MOST_DEVICE_BYTES
     for func in [f for f in module.ops if isinstance(f, FuncOp) and f.body.blocks]:
         parts = [(argument.name_hint or "an argument", argument.type) for argument in func.body.block.args]
-        parts += [(op.label.data, op.buffer.type) for op in func.walk() if isinstance(op, AllocOp)]
+        parts += [(op.label.data, op.buffer.type) for op in operations_in(func) if type(op) is AllocOp]
         sizes = {name: _bytes(kind) for name, kind in parts}
         if not sizes:
             continue

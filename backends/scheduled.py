@@ -12,7 +12,7 @@ from xdsl.passes import ModulePass
 
 from ..passes.discovery import module_stems, pass_factories, pass_name
 from ..passes.installed import installed_primitives
-from ..passes.pipeline_text import apply_schedule
+from ..passes.pipeline_text import apply_schedule, lower_to_loops
 from .context import create_context
 from .lowering import lower_in_place
 
@@ -33,8 +33,10 @@ def warm_up() -> None:
 
 @lru_cache(maxsize=8)
 def _parse(workload: str) -> ModuleOp:
-    """Parse a workload; a tuner builds one workload many times, and parsing is slower than compiling."""
-    return Parser(create_context(), workload).parse_module()
+    """Parse a workload and lower it to loops, once for all schedules that a tuner builds it with."""
+    module = Parser(create_context(), workload).parse_module()
+    lower_to_loops(module)
+    return module
 
 
 def code_versions(packages: Sequence[str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, StringAttr
 from xdsl.ir import Attribute, SSAValue
@@ -130,6 +131,12 @@ def scope_of(buffer: SSAValue) -> str:
 
 def buffer_type(element: Attribute, shape: Sequence[int], scope: str = "global") -> MemRefType[Attribute]:
     """Return the type of a buffer in a scope."""
+    return _buffer_type(element, tuple(map(int, shape)), scope)
+
+
+@lru_cache(maxsize=4096)
+def _buffer_type(element: Attribute, shape: tuple[int, ...], scope: str) -> MemRefType[Attribute]:
+    """The same, made once."""
     return (
         MemRefType(element, shape, memory_space=StringAttr(scope)) if scope != "global" else MemRefType(element, shape)
     )

@@ -443,17 +443,24 @@ def _floor_of(terms: tuple[Term, ...], const: int, divisor: int) -> IndexExpr:
     return IndexExpr(terms, const) // divisor
 
 
-def quotients(expr: IndexExpr, divisor: int) -> list[IndexExpr]:
+def quotients(expr: IndexExpr, divisor: int) -> tuple[IndexExpr, ...]:
     """The forms that `expr floordiv divisor` may have, which is canonical where one term of it alone is divided.
 
     `(a + x floordiv q) floordiv c` is `(a * q + x) floordiv (q * c)` for each such term.
     """
+    return _quotients(expr.terms, expr.const, divisor)
+
+
+@lru_cache(maxsize=1 << 14)
+def _quotients(terms: tuple[Term, ...], const: int, divisor: int) -> tuple[IndexExpr, ...]:
+    """The same of a sum, by its terms in their order."""
+    expr = IndexExpr(terms, const)
     forms = [expr // divisor]
-    divided = [atom for atom, c in expr.terms if isinstance(atom, Div) and c == 1]
-    for atom in divided:
-        rest = expr - IndexExpr(((atom, 1),), 0)
-        forms.append((rest * atom.divisor + atom.expr) // (atom.divisor * divisor))
-    return [form for form in forms if form.terms]
+    for atom, c in terms:
+        if isinstance(atom, Div) and c == 1:
+            rest = expr - IndexExpr(((atom, 1),), 0)
+            forms.append((rest * atom.divisor + atom.expr) // (atom.divisor * divisor))
+    return tuple(form for form in forms if form.terms)
 
 
 def _join_digits(mods: list[Mod], sums: dict[Atom, int]) -> IndexExpr | None:

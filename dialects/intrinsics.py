@@ -8,8 +8,9 @@ from functools import cache
 from itertools import product
 from math import prod
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 from xdsl.ir import Attribute
 
 from .cpu_models import features_of_cpu
@@ -174,12 +175,14 @@ class Intrinsic:
 
     def place(self, operand: str, row: int, column: int) -> tuple[int, int]:
         """The lane that holds an element, and its position among what this thread holds."""
-        return self._place(operand, row, column, self.held_extents(operand))
+        lane, position = self._place(operand, row, column)
+        return int(lane), int(position)
 
-    def _place(self, operand: str, row: int, column: int, held_extents: tuple[int, ...]) -> tuple[int, int]:
+    def _place(self, operand: str, row: Any, column: Any) -> tuple[Any, Any]:
+        """The same of one element, or of arrays of them."""
         values = dict.fromkeys(AXES, 0) | dict(zip(self.axes(operand), (row, column), strict=True))
         fragment, position = self.fragment(operand), 0
-        for digit, extent in zip(fragment.held, held_extents, strict=True):
+        for digit, extent in zip(fragment.held, self.held_extents(operand), strict=True):
             position = position * extent + digit.evaluate(values)
         return fragment.lane.evaluate(values), position
 
@@ -246,10 +249,10 @@ class Intrinsic:
 
 @cache
 def _places(intrinsic: Intrinsic, operand: str) -> Mapping[tuple[int, int], tuple[int, int]]:
-    rows, columns = (range(intrinsic.extents[x]) for x in intrinsic.axes(operand))
-    held_extents = intrinsic.held_extents(operand)
-    found = {intrinsic._place(operand, r, c, held_extents): (r, c) for r, c in product(rows, columns)}
-    return MappingProxyType(found)
+    rows, columns = np.indices([intrinsic.extents[x] for x in intrinsic.axes(operand)]).reshape(2, -1)
+    places = np.broadcast_arrays(*intrinsic._place(operand, rows, columns), rows)[:2]
+    keys, elements = (zip(*(part.tolist() for part in pair), strict=True) for pair in (places, (rows, columns)))
+    return MappingProxyType(dict(zip(keys, elements, strict=True)))
 
 
 @dataclass(frozen=True)

@@ -105,17 +105,18 @@ class ForOp(IRDLOperation):
         written: WrittenAttr | None = None,
         ends: IndicesAttr | None = None,
     ) -> None:
-        super().__init__(
-            properties={
-                "label": StringAttr(label),
-                "extent": IntAttr(extent),
-                "kind": StringAttr(kind),
-                "written": written,
-                "ends": ends,
-                "annotations": DictionaryAttr(annotations) if annotations else None,
-            },
-            regions=[body],
-        )
+        properties: dict[str, Attribute] = {
+            "label": StringAttr(label),
+            "extent": IntAttr(extent),
+            "kind": StringAttr(kind),
+        }
+        if written is not None:
+            properties["written"] = written
+        if ends is not None:
+            properties["ends"] = ends
+        if annotations:
+            properties["annotations"] = DictionaryAttr(annotations)
+        Operation.__init__(self, properties=properties, regions=[body])  # schedules make hundreds of loops
 
     @property
     def loop_name(self) -> str:
@@ -472,13 +473,32 @@ def is_bound(loop: ForOp) -> bool:
 
 def loops_in(op: Operation) -> Iterator[ForOp]:
     """Every loop under `op`, in program order, outer before inner."""
-    for region in op.regions:
-        for block in region.blocks:
-            for child in block.ops:
-                if type(child) is ForOp:
-                    yield child
-                if type(child) in _NESTS:
-                    yield from loops_in(child)
+    for child in nested_in(op):
+        if type(child) is ForOp:
+            yield child
+
+
+def nested_in(op: Operation) -> Iterator[Operation]:
+    """Every operation under `op` but for those in blocks, in program order, outer before inner."""
+    ends: list[Operation] = []
+    current = _first_in(op)
+    while current is not None or ends:
+        if current is None:
+            current = ends.pop().next_op
+            continue
+        yield current
+        inner = _first_in(current) if type(current) in _NESTS else None
+        if inner is None:
+            current = current.next_op
+        else:
+            ends.append(current)
+            current = inner
+
+
+def _first_in(op: Operation) -> Operation | None:
+    """The first operation of the first region, the only one of nests and of functions."""
+    block = op.regions[0].first_block if op.regions else None
+    return block.first_op if block is not None else None
 
 
 LwLoop = Dialect(

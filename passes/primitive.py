@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -80,6 +80,9 @@ class Primitive(ModulePass, Generic[PlanT]):
     `replay_sizes` is the rewrite of a nest whose extents depend on decisions, which stands for all candidates of a
     sketch at once; where it is missing, no candidate with the step can be scored before it is built.
     """
+
+    makes_loops: ClassVar[bool] = True
+    """False for a step after which no block is in more loops than before."""
 
     @abstractmethod
     def check(self, module: ModuleOp) -> PlanT:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 _WORDS = """
 alignas alignof and asm auto bool break case catch char class const constexpr constinit continue default delete do
@@ -73,6 +74,7 @@ class Names:
         return self._take(name)
 
 
+@lru_cache(maxsize=4096)
 def identifier(text: str) -> str:
     """Return the text with what C does not allow in names replaced, and no longer than a compiler must tell apart."""
     name = re.sub(r"\W+", "_", text[:_LONGEST], flags=re.ASCII).strip("_") or "v"

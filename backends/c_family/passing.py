@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import kernel
+from ...dialects.walk import operations_in
 
 _WRITES = (kernel.StoreOp, kernel.ScatterOp)
 
@@ -15,14 +16,18 @@ def passed_between_threads(launch: kernel.LaunchOp) -> frozenset[SSAValue]:
     They need a barrier that orders global memory, and pointers that are not `restrict`: compilers take that to mean
     that no other thread writes there, and move a load from behind the barrier to before it (NVRTC 13 does).
     """
-    inside = list(launch.walk())
-    if not any(isinstance(op, kernel.BarrierOp) for op in inside):
+    inside = list(operations_in(launch))
+    if not any(type(op) is kernel.BarrierOp for op in inside):
         return frozenset()
-    written = {op.buffer for op in inside if isinstance(op, _WRITES)}
-    read = {operand for op in inside if not isinstance(op, _WRITES) for operand in op.operands}
-    return frozenset(buffer for buffer in written & read if not _is_inside(buffer, launch))
+    written = {op.buffer for op in inside if type(op) is kernel.StoreOp or type(op) is kernel.ScatterOp}
+    return frozenset(buffer for buffer in written if not _is_inside(buffer, launch) and _is_read_in(launch, buffer))
 
 
 def _is_inside(buffer: SSAValue, launch: kernel.LaunchOp) -> bool:
     owner = buffer.owner
     return isinstance(owner, Operation) and launch.is_ancestor(owner)
+
+
+def _is_read_in(launch: kernel.LaunchOp, buffer: SSAValue) -> bool:
+    users = (use.operation for use in buffer.uses)
+    return any(not isinstance(user, _WRITES) and launch.is_ancestor(user) for user in users)

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import Pure
 
 from ...dialects import kernel
+from ...dialects.walk import operations_in
 from ..function_arguments import arguments_of
 from ..unsupported import UnsupportedError
 from .control import CONTROL
@@ -104,7 +105,7 @@ class _Function:
         p = KernelPrinter(self.language, self.operations, self.long_index, op, names)
         for buffer, label in zip(self.numbers, self.labels, strict=True):
             p.buffers[buffer] = Buffer(label, kind_of(buffer.type), "global", _elements(buffer))
-        inside = list(op.walk())
+        inside = list(operations_in(op))
         self._name_buffers(p, inside)
         maps = self._maps(p, inside)
         static, dynamic, declarations = self._shared(p, inside)
@@ -177,7 +178,7 @@ class _Function:
 
 
 def _buffers(function: func.FuncOp) -> Sequence[SSAValue]:
-    allocations = [op.buffer for op in function.walk() if isinstance(op, kernel.AllocOp)]
+    allocations = [op.buffer for op in operations_in(function) if type(op) is kernel.AllocOp]
     return [*function.body.block.args, *allocations]
 
 

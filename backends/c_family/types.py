@@ -25,7 +25,7 @@ NARROW_FLOATS = ("f16", "bf16")
 
 def kind_of(value_type: Attribute) -> str:
     """Return the name of a scalar type, or of a vector's or buffer's element type: `f32`, `i8`, `index`."""
-    if isinstance(value_type, VectorType | MemRefType):
+    if type(value_type) is VectorType or type(value_type) is MemRefType:  # `isinstance` of attributes is slow
         value_type = value_type.element_type
     kind = _KINDS.get(value_type)
     if kind is None:

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.gpu_models import DEFAULTS
 from ...dialects.kernel import WarpGroupProductOp
 from ...dialects.target import target_of
+from ...dialects.walk import operations_in
 from ..c_family.artifact import Artifact
 from ..c_family.kernel_source import KernelSource
 from ..c_family.source import print_module
@@ -37,7 +38,7 @@ def compile_module(module: ModuleOp) -> Artifact:
 
 def architecture_of(module: ModuleOp) -> Architecture:
     """Return what a kernel-level module is compiled for: the target's, exactly where an intrinsic is of one alone."""
-    products = (op for op in module.walk() if isinstance(op, WarpGroupProductOp))
+    products = (op for op in operations_in(module) if isinstance(op, WarpGroupProductOp))
     return Architecture(_capability(module), any(op.meaning().exact for op in products))
 
 

@@ -83,7 +83,7 @@ def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
         for buffer in dict.fromkeys((*outputs, *(load.buffer for load in block.loads))):
             if not isinstance(buffer.owner, AllocOp):
                 continue
-            path = _outside_reduction(block, around) if buffer in outputs else around
+            path = outside_reduction(block, around) if buffer in outputs else around
             known = paths.get(buffer)
             if known is None:
                 paths[buffer] = path
@@ -95,7 +95,7 @@ def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
     return {buffer: path[-1] if path else None for buffer, path in paths.items()}
 
 
-def _outside_reduction(block: BlockOp, path: list[ForOp]) -> list[ForOp]:
+def outside_reduction(block: BlockOp, path: list[ForOp]) -> list[ForOp]:
     """Return the loops outside of the first one that the block reduces over; all of them where it is no reduction."""
     reduced = {name for a in block.axes if a.reduce for name in block.bound[a.name].axes()}
     first = next((k for k, loop in enumerate(path) if loop.size > 1 and loop.loop_name in reduced), len(path))

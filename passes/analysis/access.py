@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.index import IndexExpr
-from ...dialects.interpret.loop import owning_loops
+from ...dialects.interpret.loop import outside_reduction
 from ...dialects.loop import BlockOp, ForOp, LoadOp, blocks_in, scope_of
 from .disjoint import Access, touched_apart
-from .nest import buffer_name, function_of, loops_reduced, reduces_over
+from .nest import buffer_name, loops_reduced, reduces_over
 
 
 def writers(buffer: SSAValue) -> list[BlockOp]:
@@ -78,12 +78,17 @@ def shared_loops(a: BlockOp, b: BlockOp) -> list[ForOp]:
     return shared
 
 
-def private_to(loop: ForOp) -> set[SSAValue]:
-    """Return the buffers that are used inside of `loop` only: each iteration has its own."""
-    func = function_of(loop)
-    return {
-        b for b, owner in owning_loops(func).items() if owner is not None and (owner is loop or is_under(owner, loop))
-    }
+def is_private(loop: ForOp, buffer: SSAValue) -> bool:
+    """True for a buffer that is used inside of `loop` only, as `owning_loops` says: each iteration has its own."""
+    if is_argument(buffer):
+        return False
+    for use in buffer.uses:
+        block = use.operation if isinstance(use.operation, BlockOp) else use.operation.parent_op()
+        assert isinstance(block, BlockOp)
+        path = block.enclosing_loops
+        if loop not in (outside_reduction(block, path) if block is use.operation else path):
+            return False
+    return True
 
 
 def shares_a_block(loop: ForOp) -> bool:
@@ -126,7 +131,7 @@ def filled_together(inner: ForOp, outer: ForOp, axis: str) -> bool:
 
 def split_between_threads(loop: ForOp, buffer: SSAValue) -> bool:
     """True where each iteration of `loop` writes its own part of a buffer that is used inside of it only."""
-    if buffer not in private_to(loop):
+    if not is_private(loop, buffer):
         return False
     for block in writers(buffer):
         bound = block.bound
@@ -151,10 +156,9 @@ def order_hazard(loops: list[ForOp]) -> str | None:
             return f"'{again.loop_name}' computes the reduction '{block.block_name}' again"
     if len(inside) < 2:
         return None
-    private = private_to(innermost)
     for block in inside:
         for load in block.loads:
-            if load.buffer in private:
+            if is_private(innermost, load.buffer):
                 continue
             for writer in writers(load.buffer):
                 if is_under(writer, innermost):
@@ -187,15 +191,13 @@ def parallel_hazard(loop: ForOp, joined: bool = False) -> str | None:
     if loop.size == 1:
         return None
     inside = list(blocks_in(loop))
-    private: set[SSAValue] | None = None
     for buffer in {output: None for block in inside for output in block.outputs}:
+        if is_private(loop, buffer):
+            continue
         accesses = [*_writes_of(buffer, inside), *_reads_of(buffer, inside)]
         if all(block in reducing for block, _ in accesses) or all(_runs_once(loop, block) for block, _ in accesses):
             continue
-        if touched_apart(loop, accesses):
-            continue
-        private = private_to(loop) if private is None else private
-        if buffer not in private:
+        if not touched_apart(loop, accesses):
             return f"its iterations may touch the same elements of '{buffer_name(buffer)}'"
     return None
 

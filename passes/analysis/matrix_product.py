@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 import numpy as np
@@ -252,6 +253,7 @@ class _Grid:
     """All instances of a block in one instruction: lanes and digits, and the element of each matrix that is theirs.
 
     Where the first lanes are those of several `groups`, all of them must move alike: the grid is that of the first.
+    Arrays have a dimension for each loop, of length 1 where the loop does not move what they hold.
     """
 
     def __init__(
@@ -261,22 +263,25 @@ class _Grid:
         self.lanes = len(lanes)
         self.loops = (*lanes, *digits)
         self.ranges = ranges_of(block.enclosing_loops)
-        self.values = dict(
-            zip([x.loop_name for x in self.loops], np.indices([x.size for x in self.loops]), strict=True)
-        )
-        sums = np.zeros((intrinsic.threads, prod(x.size for x in digits[:-1]), 2), np.int64)
-        for place, element in intrinsic.places("c").items():
-            sums[place] = element
-        whole = (lanes[0].size // groups, *(x.size for x in self.loops[1:]))
-        shape = (*whole[:-1], 1)
+        grids = np.indices([x.size for x in self.loops], sparse=True)
+        self.values = dict(zip([x.loop_name for x in self.loops], grids, strict=True))
+        self.first_lanes = lanes[0].size // groups
+        shape = (self.first_lanes, *(x.size for x in self.loops[1:-1]), 1)
+        sums = _elements_of_sums(intrinsic)
         self.axes = {
-            I_AXIS: np.broadcast_to(sums[..., 0].reshape(shape), whole),
-            J_AXIS: np.broadcast_to(sums[..., 1].reshape(shape), whole),
-            K_AXIS: self.values[digits[-1].loop_name][: whole[0]],
+            I_AXIS: _thin(sums[..., 0].reshape(shape)),
+            J_AXIS: _thin(sums[..., 1].reshape(shape)),
+            K_AXIS: grids[-1],
         }
+        self._known: dict[tuple[str, tuple[IndexExpr, ...]], list[Grid]] = {}
 
-    def _moved(self, name: str, indices: Sequence[IndexExpr]) -> list[Grid]:
+    def _moved(self, name: str, indices: tuple[IndexExpr, ...]) -> list[Grid]:
         """For each dimension how far an element is from that of the first lane and the first digits."""
+        if (name, indices) not in self._known:
+            self._known[name, indices] = self._measured(name, indices)
+        return self._known[name, indices]
+
+    def _measured(self, name: str, indices: Sequence[IndexExpr]) -> list[Grid]:
         bound, inside = self.block.bound, set(self.values)
         found = []
         for index in indices:
@@ -291,11 +296,11 @@ class _Grid:
 
     def _in_group(self, name: str, place: Grid) -> Grid:
         """Distances of places from the first one of their group; Mismatch unless they are the same in all groups."""
-        whole = self.axes[I_AXIS].shape
-        groups = np.broadcast_to(place, (whole[0] * self.groups, *whole[1:])).reshape(self.groups, *whole)
-        moved = groups - groups.reshape(self.groups, -1)[:, 0].reshape(-1, *(1 for _ in whole))
+        count = self.groups if len(place) > 1 else 1
+        groups = place.reshape(count, len(place) // count, *place.shape[1:])
+        moved = groups - groups.reshape(count, -1)[:, 0].reshape(-1, *(1 for _ in place.shape))
         if (moved != moved[:1]).any():
-            rule = f"must move '{name}' in each group of {whole[0]} of its iterations as in the first"
+            rule = f"must move '{name}' in each group of {self.first_lanes} of its iterations as in the first"
             raise Mismatch(f"loop '{self.loops[0].loop_name}' {rule}")
         found: Grid = moved[0]
         return found
@@ -316,12 +321,12 @@ class _Grid:
     def require_sums_apart(self) -> None:
         """Mismatch unless each of a thread's sums has a place of its own, whatever the step of `k`."""
         name = buffer_name(self.block.outputs[0])
-        moved = np.stack(self._moved(name, self.block.write_indices[0]))
+        moved = self._moved(name, self.block.write_indices[0])
         *held, k = self.loops[self.lanes :]
-        if (np.diff(moved, axis=-1) != 0).any():
+        if any((np.diff(part, axis=-1) != 0).any() for part in moved):
             raise Mismatch(f"loop '{k.loop_name}' must be of the reduction, it moves '{name}'")
-        of_lane = moved.reshape(len(moved), -1, *moved.shape[1 + self.lanes :])[:, 0]
-        of_one = of_lane[..., 0].reshape(len(moved), -1)
+        sizes = [x.size for x in held]
+        of_one = np.stack([np.broadcast_to(part[(0,) * self.lanes][..., 0], sizes).ravel() for part in moved])
         if len(np.unique(of_one, axis=1).T) != of_one.shape[1]:
             names = " and ".join(f"'{x.loop_name}'" for x in held)
             raise Mismatch(f"loops {names} must each move the sums in '{name}'")
@@ -346,10 +351,11 @@ class _Grid:
 
     def _by_element(self, name: str, moved: Grid, rows: Grid, steps: Grid) -> Grid:
         """Distance of an element of a factor from its first one, by row and by step of `k`."""
-        table = np.zeros((rows.max() + 1, steps.max() + 1), np.int64)
-        table[rows, steps] = moved
-        wrong = table[rows, steps] != moved
-        if not wrong.any():
+        moved, rows, steps = np.broadcast_arrays(moved, rows, steps)
+        by_step, at = moved.reshape(-1, moved.shape[-1]), rows[..., 0].ravel()
+        table = np.zeros((at.max() + 1, len(by_step.T)), np.int64)
+        table[at] = by_step
+        if (table[at] == by_step).all():
             return table
         for number, loop in enumerate(self.loops):
             along = np.diff(moved, axis=number) != 0
@@ -366,6 +372,24 @@ class _Grid:
         return str([*self.intrinsic.c.held, K_AXIS][number - self.lanes])
 
 
+@cache
+def _elements_of_sums(intrinsic: Intrinsic) -> Grid:
+    """The (row, column) of each sum, by the thread and the position that hold it."""
+    found = np.zeros((intrinsic.threads, prod(intrinsic.held_extents("c")), 2), np.int64)
+    for place, element in intrinsic.places("c").items():
+        found[place] = element
+    return found
+
+
+def _thin(grid: Grid) -> Grid:
+    """A grid with length 1 in each dimension along which it stays the same."""
+    for number in range(grid.ndim):
+        first = grid.take([0], axis=number)
+        if (grid == first).all():
+            grid = first
+    return grid
+
+
 TURNED_BYTES = 2
 """Bytes of the elements that matrices can be turned of while they are loaded (PTX ISA, ldmatrix .trans)."""
 
@@ -380,6 +404,7 @@ def _lies_along(table: Sequence[Grid], direction: int, together: int) -> bool:
 
 
 def _evaluated(expr: IndexExpr, values: Mapping[str, Grid]) -> Grid:
+    """The values of an expression at points of a grid, as an array that has a dimension for each of the axes."""
     total: Grid = np.full((1,) * len(values), expr.const, np.int64)
     for atom, c in expr.terms:
         if isinstance(atom, str):

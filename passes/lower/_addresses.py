@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import gcd
 
 from xdsl.dialects import arith, vector
@@ -300,7 +301,13 @@ def broadcast(value: SSAValue, wide: Attribute) -> Operation:
 
 
 def _index_constant(value: int) -> Operation:
-    return arith.ConstantOp.create(result_types=[INDEX], properties={"value": IntegerAttr(value, INDEX)})
+    return arith.ConstantOp.create(result_types=[INDEX], properties={"value": _index_attr(value)})
+
+
+@lru_cache(maxsize=4096)
+def _index_attr(value: int) -> IntegerAttr[IndexType]:
+    """An index as an attribute, which takes longer to make than an operation."""
+    return IntegerAttr(value, INDEX)
 
 
 def _at_least(a: SSAValue, b: SSAValue) -> Operation:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import MemRefType, StringAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from ...dialects import kernel
+from ...dialects.buffers import buffer_type
 from ...dialects.index import IndexExpr
 from ..analysis.nest import made_up
 from ._addresses import Addresses, Scope
@@ -75,12 +75,7 @@ class Launch:
 
 def allocate_first(block: Block, name: str, element: Attribute, size: int, scope: str, align: int = 0) -> SSAValue:
     """A flat buffer, allocated before all that is in `block`."""
-    flat: MemRefType[Attribute] = (
-        MemRefType(element, [size], memory_space=StringAttr(scope))
-        if scope != "global"
-        else MemRefType(element, [size])
-    )
-    alloc = kernel.AllocOp(name, flat, align)
+    alloc = kernel.AllocOp(name, buffer_type(element, [size], scope), align)
     if block.first_op is None:
         block.add_op(alloc)
     else:

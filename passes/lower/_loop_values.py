@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from ...dialects.index import IndexExpr
+from ...dialects.index import IndexExpr, Term
 from ...dialects.loop import AtOp, ForOp, is_bound
 from ...dialects.loop_steps import Copies
 
@@ -43,7 +43,7 @@ class LoopValues:
         self.ranges = _Ranges()
         self._settled: dict[IndexExpr, IndexExpr] = {}
         self._settled_at = 0
-        self._axes: dict[IndexExpr, tuple[str, ...]] = {}
+        self._axes: dict[tuple[Term, ...], tuple[str, ...]] = {}
         self._simplified: dict[tuple[object, ...], IndexExpr] = {}
 
     def fixed(self, expr: IndexExpr) -> IndexExpr:
@@ -57,27 +57,37 @@ class LoopValues:
         return found
 
     def _settle(self, expr: IndexExpr) -> IndexExpr:
-        env = self.env
-        if all(isinstance(a, str) for a, _ in expr.terms):
-            const = expr.const
-            terms = []
-            for atom, c in expr.terms:
-                value = env.get(atom)  # type: ignore[arg-type]
+        const = expr.const
+        terms: list[Term] = []
+        is_plain = True
+        for term in expr.terms:
+            atom, c = term
+            if isinstance(atom, str):
+                value = self.env.get(atom)
                 if type(value) is int:
                     const += c * value
-                else:
-                    terms.append((atom, c))
-            return IndexExpr(tuple(terms), const)
-        axes = self._axes.get(expr)
+                    continue
+            else:
+                is_plain = False
+            terms.append(term)
+        if is_plain:
+            return expr if len(terms) == len(expr.terms) else IndexExpr(tuple(terms), const)
+        return self._simplify(tuple(terms)) + const
+
+    def _simplify(self, terms: tuple[Term, ...]) -> IndexExpr:
+        """A sum with constant loops replaced, simplified: once for copies of loops that it does not name.
+
+        The constant of a sum, and what is added to it, have no part in that.
+        """
+        axes = self._axes.get(terms)
         if axes is None:
-            axes = self._axes[expr] = tuple(sorted(expr.axes()))
-        values = [value if type(value := env.get(n)) is int else None for n in axes]
-        # Copies of an unrolled loop that the expression does not name have the same one; terms keep their order.
-        key = (expr.terms, expr.const, *values, *map(self.ranges.get, axes))
+            axes = self._axes[terms] = tuple(sorted(IndexExpr(terms, 0).axes()))
+        values = [value if type(value := self.env.get(n)) is int else None for n in axes]
+        key = (terms, *values, *map(self.ranges.get, axes))
         found = self._simplified.get(key)
         if found is None:
             constants = {n: IndexExpr((), value) for n, value in zip(axes, values, strict=True) if value is not None}
-            found = self._simplified[key] = expr.substitute(constants).simplify(self.ranges)
+            found = self._simplified[key] = IndexExpr(terms, 0).substitute(constants).simplify(self.ranges)
         return found
 
     def iteration(self, op: AtOp) -> tuple[IndexExpr, tuple[int, int]]:

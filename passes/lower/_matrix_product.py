@@ -204,11 +204,10 @@ class ProductWriter:
         """Places of a thread's elements: what all of them share, and each one's own constant part."""
         fixed = [self.at.fixed(place) for place in places]
         shared = IndexExpr(fixed[0].terms, 0)
-        apart = [place - shared for place in fixed]
-        if not all(place.is_constant for place in apart):
+        if not all(place.terms == shared.terms or (place - shared).is_constant for place in fixed):
             name = access.place.name
             raise _refusal(f"the elements of one instruction in '{name}' are no constants apart: change its layout")
-        return self.at.scalar(shared), [place.const for place in apart]
+        return self.at.scalar(shared), [place.const for place in fixed]
 
 
 def _first(match: MatrixProduct, plan: BlockPlan) -> _InShared | _Held:

@@ -120,7 +120,7 @@ def wait_for_products(func: FuncOp) -> None:
 
     They go on beside what follows, up to what needs them done.
     """
-    for nest in [op for op in func.walk() if isinstance(op, ForOp)]:
+    for nest in list(loops_in(func)):
         around = nest.parent_op()
         if not goes_on(nest) or (isinstance(around, ForOp) and goes_on(around)):
             continue

@@ -71,6 +71,11 @@ class _Traffic:
         """True where `other` must not start before this is done in all threads; a block writes no element twice."""
         return _meet(self.writes, other.reads) or _meet(self.reads, other.writes) or _meet(self.writes, other.writes)
 
+    @property
+    def is_empty(self) -> bool:
+        """True where no other thread sees anything of it."""
+        return not (self.reads or self.writes)
+
     def add(self, other: _Traffic) -> None:
         self.reads |= other.reads
         self.writes |= other.writes
@@ -113,7 +118,8 @@ class _Launch:
 
     def _loop(self, op: ForOp) -> None:
         self._require_all_threads(op)
-        if op.loop_kind not in ("unrolled", "vectorized") or op.size == 1:
+        is_copied = op.loop_kind in ("unrolled", "vectorized") and op.size > 1
+        if not is_copied or self._of(op).is_empty:
             self._children(op)
             return
         for number in range(op.size):

@@ -12,7 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.layout import LayoutAttr
-from ...dialects.loop import AllocOp, ForOp, buffer_shape, scope_of
+from ...dialects.loop import AllocOp, ForOp, buffer_shape, nested_in, scope_of
 from ...dialects.target import target_of
 from ..analysis import placement
 from ..analysis.nest import functions_on_loops
@@ -69,8 +69,8 @@ def place_buffers(func: FuncOp, gpu: bool) -> None:
 def placements_of(func: FuncOp) -> dict[SSAValue, Placement]:
     """Return the memories of a function's buffers by arguments and allocations; those not placed are left out."""
     found = place_arguments(func)
-    for op in func.walk():
-        if isinstance(op, AllocOp) and op.layout is not None:
+    for op in nested_in(func):
+        if type(op) is AllocOp and op.layout is not None:
             around = op.parent_op()
             owner = around if isinstance(around, ForOp) else None
             shape = buffer_shape(op.buffer)

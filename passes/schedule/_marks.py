@@ -33,6 +33,8 @@ PREFETCH = "prefetch"
 class KindMark(Primitive[ForOp]):
     """A primitive that makes a serial loop one of another kind and changes nothing else."""
 
+    makes_loops = False
+
     block: str
     loop: str
 
