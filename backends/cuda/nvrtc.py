@@ -20,6 +20,12 @@ from .nvrtc_library import Library, libraries, toolkit_folders
 
 INSTALL = "pip install 'loopwright[cuda]'"
 OPTIONS = ("--std=c++17", "--ptxas-options=-v")
+MINIMAL, KNOWS_MINIMAL = "--minimal", (13, 0)
+"""The option of NVRTC that leaves out of its own headers what our kernels have nothing of (textures, surfaces, launches
+by kernels), and the version from which on it is given.
+
+NVRTC 13.5 takes 33 instead of 39 ms for an empty kernel, 44 instead of 52 with cuda_fp16.h, 49 instead of 65 with
+cuda_bf16.h too (AMD EPYC, one core), and makes the same machine code of 32 candidates of 15 spaces."""
 OLDEST, OLDEST_OF_CUDA_13 = 50, 75
 """CUDA 12 compiles down to sm_50, CUDA 13 to sm_75 (release notes of 12.0 and 13.0)."""
 _PACKAGES = {
@@ -53,7 +59,8 @@ def compile_cubin(source: str, compute_capability: int, use_cache: bool = True, 
     MissingCompiler where there is no compiler for the architecture.
     """
     compiler = _compiler(compute_capability)
-    options = (f"--gpu-architecture={Architecture(compute_capability, exact)}", *OPTIONS, *compiler.includes(source))
+    architecture = f"--gpu-architecture={Architecture(compute_capability, exact)}"
+    options = (architecture, *OPTIONS, *compiler.brevity, *compiler.includes(source))
     store = BinaryCache(cache_folder("cubin")) if use_cache else None
     key = (source, *options, compiler.version)
     known = store.get(key) if store else None
@@ -96,6 +103,11 @@ class _Compiler:
         if self.library is None:
             return _by_nvcc(self.nvcc, source, options)
         return Cubin(*self.library.compile(source, options))
+
+    @property
+    def brevity(self) -> tuple[str, ...]:
+        """The option that makes it read less of its own headers, where it has that."""
+        return (MINIMAL,) if self.library is not None and self.library.version >= KNOWS_MINIMAL else ()
 
     def includes(self, source: str) -> tuple[str, ...]:
         """Return the option that names CUDA's headers, where the source needs any."""

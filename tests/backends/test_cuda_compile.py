@@ -91,6 +91,23 @@ def test_headers_of_another_version_are_not_used(tmp_path: Path, monkeypatch: py
         compiler.includes("#include <cuda_fp16.h>")
 
 
+def test_what_kernels_have_nothing_of_is_left_out_of_nvrtcs_headers(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[str, ...]] = []
+    compile_ = Library.compile
+
+    def compiled(self: Library, source: str, options: tuple[str, ...]) -> tuple[bytes, str]:
+        given.append(options)
+        return compile_(self, source, options)
+
+    monkeypatch.setattr(Library, "compile", compiled)
+    brief = nvrtc.compile_cubin(SOURCE, 90, use_cache=False)
+    monkeypatch.setattr(nvrtc, "KNOWS_MINIMAL", (99, 0))
+    assert nvrtc.compile_cubin(SOURCE, 90, use_cache=False).code == brief.code
+    assert [nvrtc.MINIMAL in options for options in given] == [True, False]
+
+
 @pytest.mark.skipif(
     not any(61 in library.capabilities for library in libraries()), reason="NVRTC of CUDA 12 is not installed"
 )
