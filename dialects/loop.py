@@ -305,11 +305,14 @@ class BlockOp(IRDLOperation):
     def enclosing_loops(self) -> list[ForOp]:
         """The loops around the block, outermost first."""
         loops: list[ForOp] = []
-        parent = self.parent_op()
-        while parent is not None and type(parent) in _NESTS:
+        block = self.parent
+        while block is not None and block.parent is not None:
+            parent = block.parent.parent
+            if parent is None or type(parent) not in _NESTS:
+                break
             if type(parent) is ForOp:
                 loops.append(parent)
-            parent = parent.parent_op()
+            block = parent.parent
         loops.reverse()
         return loops
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 
-from xdsl.dialects.builtin import IndexType, MemRefType, VectorType
+from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, VectorType
 from xdsl.ir import Attribute
 
 from ...dialects.element import DTYPES, element_bytes
@@ -17,6 +17,8 @@ _KINDS: dict[Attribute, str] = {
     IndexType(): "index",
 }
 """Names of scalar types, as the IR prints them; unsigned integers are held in those without a sign."""
+_SINGLE = {type(element): kind for element, kind in _KINDS.items() if type(element) is not IntegerType}
+"""Those of classes with one type, which are asked for most and need no comparison of attributes."""
 _ELEMENTS = {kind: element for element, kind in _KINDS.items()}
 
 NARROW_FLOATS = ("f16", "bf16")
@@ -27,7 +29,7 @@ def kind_of(value_type: Attribute) -> str:
     """Return the name of a scalar type, or of a vector's or buffer's element type: `f32`, `i8`, `index`."""
     if type(value_type) is VectorType or type(value_type) is MemRefType:  # `isinstance` of attributes is slow
         value_type = value_type.element_type
-    kind = _KINDS.get(value_type)
+    kind = _SINGLE.get(type(value_type)) or _KINDS.get(value_type)
     if kind is None:
         raise UnsupportedError(f"GPU backends have no type for {value_type}")
     return kind

@@ -30,7 +30,8 @@ def reduce(p: KernelPrinter, op: Operation) -> None:
 
 def add(p: KernelPrinter, op: Operation) -> None:
     """Print a sum; what is added to such a reduction is where the instruction starts from."""
-    for product, other in (op.operands, reversed(op.operands)):
+    a, b = op.operands
+    for product, other in ((a, b), (b, a)):
         lanes = p.lanes(product)
         start = ", 0)"
         if len(lanes) == 1 and lanes[0].text.startswith("__dp4a(") and lanes[0].text.endswith(start):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.attributes import IndicesAttr
 from ...dialects.index import Div, IndexExpr
 from ...dialects.lookups import looked_up
-from ...dialects.loop import BlockOp, LoadOp
+from ...dialects.loop import BlockOp, ForOp, LoadOp
 from ...dialects.loop_lanes import Lanes, LanesAttr
 from ...dialects.te import IndexOp, PredicateOp
 from ..analysis.nest import buffer_name, loops_reduced
@@ -81,7 +81,9 @@ class BlockPlan:
         self.reduce_loops = reduce_loops(block)
         self.fused = _fused_products(block)
         self.tests = tuple(dict.fromkeys(c for load in self.loads.values() for c in load.where))
-        self.ahead = {op: found for op, load in self.loads.items() if (found := _ahead(block, op, load))}
+        asking = [x for x in block.enclosing_loops if x.annotations is not None and PREFETCH in x.annotations.data]
+        loads = self.loads.items() if asking else ()
+        self.ahead = {op: found for op, load in loads if (found := _ahead(asking, op, load))}
 
     def is_edge(self, condition: IndexExpr) -> bool:
         """True for a condition that only keeps what is written inside of a buffer."""
@@ -126,10 +128,10 @@ def reduce_loops(block: BlockOp) -> set[str]:
     return loops_reduced(block) - once
 
 
-def _ahead(block: BlockOp, op: Operation, access: Access) -> int:
+def _ahead(loops: Sequence[ForOp], op: Operation, access: Access) -> int:
     """Return by how many elements ahead of a load the loops around prefetch a line; 0 where none does."""
     assert isinstance(op, LoadOp)
-    for loop in block.enclosing_loops:
+    for loop in loops:
         wanted = loop.notes.get(PREFETCH)
         distance = wanted.data.get(buffer_name(op.buffer)) if isinstance(wanted, DictionaryAttr) else None
         if isinstance(distance, IntegerAttr) and access.offset.is_linear_in(loop.loop_name):

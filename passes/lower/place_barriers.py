@@ -173,6 +173,8 @@ class _Launch:
     def _after(self, children: Iterable[ForOp | BlockOp], traffic: _Traffic) -> _Traffic:
         """Return the traffic under way behind `children`, when they start with `traffic`."""
         for child in children:
+            if self._of(child).is_empty:
+                continue
             if traffic.conflicts(self._of(child)):
                 traffic.clear()
             if isinstance(child, BlockOp):
