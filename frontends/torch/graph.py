@@ -8,7 +8,7 @@ from typing import Any
 from .folding import fold_constants, real_tensors
 from .importer import FxNode
 from .options import TorchOptions
-from .partition import partitioned
+from .partition import loosen_views, partitioned
 from .region import Region
 
 GraphModule = Any
@@ -40,6 +40,7 @@ class CompiledGraph:
         for node in self.module.graph.nodes:
             if node.op == "call_module":
                 self._replace(node, kept, options, kernels)
+        loosen_views(self.module, ("placeholder", "get_attr", "call_module") if kernels else ())
         self.run: Callable[..., Any] = _plain_forward(self.module)
         """The graph as a function of its inputs that returns a tuple."""
 
@@ -49,7 +50,9 @@ class CompiledGraph:
         static = frozenset(k for k, given in enumerate(node.args) if given in kept or given.op == "get_attr")
         region = Region(f"{node.target}", graph, static, options)
         self.regions.append(region)
-        if kernels:
+        if not kernels:
+            loosen_views(graph)
+        else:
             delattr(self.module, node.target)
             object.__setattr__(self.module, node.target, region)
 

@@ -396,6 +396,32 @@ def test_region_that_does_not_compile_runs_in_pytorch(monkeypatch: pytest.Monkey
         close(watched(*inputs), module(*inputs))
 
 
+def test_views_of_strides_that_tracing_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tracing gives normalised data the strides that it had; PyTorch makes it contiguous, and no view of it then."""
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise BuildError("the disk is full")
+
+    class Patches(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.last = nn.BatchNorm1d(6), nn.Linear(6, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.last(self.norm(x.transpose(1, 2)).transpose(1, 2).reshape(10, 6)) * 2
+
+    module, x = Patches(), torch.randn(2, 5, 6)
+    assert lw.torch.explain(module, x).flops_share == 1
+    with_gradients(module, (x,))
+    module.eval()
+    with torch.no_grad():
+        assert lw.torch.explain(module, x).flops_share == 1
+        monkeypatch.setattr("loopwright.frontends.torch.region.compile", refused)
+        watched = Watched(module)
+        with pytest.warns(RegionWarning):
+            close(watched(x), module(x))
+
+
 def test_checked_kernels() -> None:
     module, inputs = model("mlp")
     with torch.no_grad():
