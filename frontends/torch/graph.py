@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .complex_numbers import take_complex_numbers_apart
 from .folding import fold_constants, real_tensors
 from .importer import FxNode
 from .options import TorchOptions
@@ -31,6 +32,7 @@ class CompiledGraph:
         padding: str = "",
     ) -> None:
         self.kind, self.padding = kind, padding
+        take_complex_numbers_apart(gm)
         fold_constants(gm)
         with real_tensors():
             frozen = _inputs(gm, static) if options.freeze else frozenset()

@@ -402,7 +402,7 @@ def test_views_of_strides_that_tracing_does_not_know(monkeypatch: pytest.MonkeyP
     def refused(*_: Any, **__: Any) -> Any:
         raise BuildError("the disk is full")
 
-    class Patches(nn.Module):  # type: ignore[misc]
+    class Patches(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.norm, self.last = nn.BatchNorm1d(6), nn.Linear(6, 3)
