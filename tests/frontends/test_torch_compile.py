@@ -11,9 +11,11 @@ torch: Any = pytest.importorskip("torch")
 
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch_models import NAMES, model  # noqa: E402
-from torch_watched import Watched, close, with_gradients  # noqa: E402
+from torch_watched import Watched, close, compiled_regions, with_gradients  # noqa: E402
 
 import loopwright as lw  # noqa: E402
+from loopwright.backends.targets import resolve_target  # noqa: E402
+from loopwright.dialects.target import parse_target  # noqa: E402
 from loopwright.frontends.torch import partition  # noqa: E402
 from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
 from loopwright.frontends.torch.decompositions import decompositions, export_decompositions  # noqa: E402
@@ -469,6 +471,25 @@ def test_the_front_end_loads_without_pytorch() -> None:
     program = "import sys, loopwright as lw; lw.torch.optimize; print('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert run.stdout.strip() == "False"
+
+
+def test_kernels_take_no_more_threads_than_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one thread for each of several processes, a second one of ours waits for a core at each kernel's end."""
+    four = resolve_target("llvm cores=4")
+    monkeypatch.setattr("loopwright.frontends.torch.devices.resolve_target", lambda _: four)
+    threads, (module, inputs) = torch.get_num_threads(), model("mlp")
+    try:
+        for asked, target, cores in ((1, None, 1), (3, None, 3), (8, None, 4), (1, "llvm cores=2", 2)):
+            torch.set_num_threads(asked)
+            torch._dynamo.reset()
+            watched = Watched(module, target=target)
+            with torch.no_grad():
+                close(watched(*inputs), module(*inputs))
+            (region,) = compiled_regions(watched)
+            assert region.compiled is not None
+            assert parse_target(region.compiled.package.plan.target).cores == cores
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_kernels_run_on_the_threads_of_pytorch() -> None:
