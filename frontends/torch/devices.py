@@ -75,8 +75,8 @@ class Cpu:
 
         if asked:
             return asked
-        found = resolve_target("llvm")
-        return found.with_cores(min(found.cores, torch.get_num_threads()))
+        threads = torch.get_num_threads()
+        return "llvm" if threads >= resolve_target("llvm").cores else f"llvm cores={threads}"
 
     def array_of(self, parameter: Tensor) -> Array:
         return array_of(parameter)
