@@ -323,6 +323,23 @@ def test_gradients_are_those_of_pytorch(name: str) -> None:
     assert all(graph.regions for graph in watched.graphs)
 
 
+def test_gradients_of_an_lstm_that_dynamo_traces() -> None:
+    """The data of the first layer needs no gradient, and PyTorch would take an operator for inference there."""
+
+    class Last(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.head = nn.LSTM(4, 5, 2, bidirectional=True), nn.Linear(10, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(self.body(x)[0][-1])
+
+    with torch._dynamo.config.patch(allow_rnn=True):
+        watched = with_gradients(Last(), (torch.randn(3, 2, 4),))
+    assert {graph.kind for graph in watched.graphs} == {"forward", "backward"}
+    assert torch._C._get_mkldnn_enabled() and not [name for name in watched.stays if "rnn" in name]
+
+
 def test_training_and_evaluation_in_turn() -> None:
     module = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.ReLU())
     watched, x = Watched(module), torch.randn(4, 6)
