@@ -9,7 +9,7 @@ from .complex_numbers import take_complex_numbers_apart
 from .folding import fold_constants, real_tensors
 from .importer import FxNode
 from .options import TorchOptions
-from .partition import loosen_views, partitioned
+from .partition import copied, loosen_views, partitioned
 from .region import Region
 
 GraphModule = Any
@@ -42,8 +42,9 @@ class CompiledGraph:
         for node in self.module.graph.nodes:
             if node.op == "call_module":
                 self._replace(node, kept, options, kernels)
-        loosen_views(self.module, ("placeholder", "get_attr", "call_module") if kernels else ())
-        self.run: Callable[..., Any] = _plain_forward(self.module)
+        runs = self.module if kernels else copied(self.module)  # a report names operators as traced
+        loosen_views(runs, ("placeholder", "get_attr", "call_module") if kernels else ())
+        self.run: Callable[..., Any] = _plain_forward(runs)
         """The graph as a function of its inputs that returns a tuple."""
 
     def _replace(self, node: FxNode, kept: frozenset[FxNode], options: TorchOptions, kernels: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Mapping
+from copy import deepcopy
 from functools import cache, partial
 from typing import Any
 
@@ -191,6 +192,13 @@ def loosen_views(gm: GraphModule, as_traced: Container[str] = ()) -> GraphModule
             node.target = torch.ops.aten.reshape.default
     gm.recompile()
     return gm
+
+
+def copied(gm: GraphModule) -> GraphModule:
+    """Return a graph's copy on the same parameters and submodules."""
+    import torch
+
+    return torch.fx.GraphModule(gm, deepcopy(gm.graph))
 
 
 def _trailing_views(nodes: Mapping[FxNode, Any]) -> list[FxNode]:

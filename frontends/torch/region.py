@@ -6,7 +6,6 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +28,7 @@ from .fused_steps import count_fused_steps
 from .importer import FxNode, GraphImport, as_seen, constant_of
 from .model_key import records_of
 from .options import BACKGROUND, TorchOptions
-from .partition import devices_of, loosen_views
+from .partition import copied, devices_of, loosen_views
 from .tuning import tune_network
 from .types import Array, Tensor, array_of, kind_of, memory_order
 
@@ -176,9 +175,7 @@ class Region:
     @cached_property
     def _in_pytorch(self) -> Any:
         """The part as PyTorch runs it; the graph itself, by which records are found, stays as it was traced."""
-        import torch
-
-        return loosen_views(torch.fx.GraphModule(self.graph, deepcopy(self.graph.graph)))
+        return loosen_views(copied(self.graph))
 
     def _run(self, bound: _Bound, arguments: Sequence[Tensor]) -> Any:
         addresses, alive, loaded = [], [], bound.loaded

@@ -95,6 +95,11 @@ def test_explanation_counts_what_pytorch_computes() -> None:
     ) in report.stays
 
 
+def test_explanation_names_operators_as_they_were_traced() -> None:
+    report = lw.torch.explain(lambda x: (x @ x + 1).view(2, -1), torch.randn(8, 8))
+    assert report.stays == {("view.default", "a view that PyTorch makes of a result"): 1}
+
+
 def test_explanation_names_graph_breaks() -> None:
     def function(x: Any) -> Any:
         y = torch.relu(x) + 1
