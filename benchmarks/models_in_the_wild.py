@@ -285,7 +285,11 @@ def _by_onnx(model: Any, inputs: Sequence[Any], target: str) -> tuple[Callable[.
 
     import loopwright as lw
 
-    program = torch.onnx.export(model, tuple(inputs), dynamo=True, verbose=False)
+    try:
+        program = torch.onnx.export(model, tuple(inputs), dynamo=True, verbose=False)
+    except torch.onnx.errors.OnnxExporterError:  # of an operator without a form in ONNX, but with one in core ATen
+        exported = torch.export.export(model, tuple(inputs)).run_decompositions()
+        program = torch.onnx.export(exported, tuple(inputs), dynamo=True, verbose=False)
     return _network(lw.from_onnx(program.model_proto), target)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from .buckets import Buckets
@@ -54,15 +55,34 @@ def compiled_by(options: TorchOptions, observe: Observer | None = None, kernels:
             return compile_graph
 
         training = torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in example_inputs)
-        made: Compiled = aot_autograd(
+        compiler = aot_autograd(
             fw_compiler=of("forward"),
             bw_compiler=of("backward"),
             inference_compiler=of("inference"),
             decompositions=decompositions(training),
-        )(gm, example_inputs)
+        )
+        with _unrolled_lstms() if training else nullcontext():
+            made: Compiled = compiler(gm, example_inputs)
         return direct[0] if direct else made
 
     return compile_all
+
+
+@contextmanager
+def _unrolled_lstms() -> Iterator[None]:
+    """Have PyTorch trace layers of LSTMs step by step, as those of GRUs, and not as an operator of oneDNN's.
+
+    It takes that one where the layer's data needs no gradient, for inference: its gradient, if the parameters need one,
+    then reads a workspace that is not there (PyTorch 2.13).
+    """
+    import torch
+
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
 
 
 def _boxed(function: Compiled) -> Compiled:

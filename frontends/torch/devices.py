@@ -70,7 +70,13 @@ class Cpu:
     """The CPU: what is compiled reads PyTorch's memory."""
 
     def target(self, asked: str | None) -> str | Target:
-        return asked or "llvm"
+        """Return the target asked for, or this machine's with as many threads as PyTorch's operators take at most."""
+        import torch
+
+        if asked:
+            return asked
+        threads = torch.get_num_threads()
+        return "llvm" if threads >= resolve_target("llvm").cores else f"llvm cores={threads}"
 
     def array_of(self, parameter: Tensor) -> Array:
         return array_of(parameter)

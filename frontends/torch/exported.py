@@ -7,11 +7,11 @@ from typing import Any
 
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
+from .complex_numbers import take_complex_numbers_apart
 from .decompositions import export_decompositions
 from .errors import TorchImportError
 from .folding import fold_constants
 from .importer import FxNode, GraphImport, add_input, constant_of
-from .spectra import take_transforms_apart
 from .types import Tensor
 
 ExportedProgram = Any
@@ -51,9 +51,13 @@ def from_exported(
 
 
 def _tables(program: ExportedProgram, kept: dict[str, Tensor]) -> dict[FxNode, Tensor]:
-    """Return the placeholders that are buffers and constants, and what they hold; parameters keep their memory."""
+    """Return the placeholders that are buffers and constants, and what they hold; parameters keep their memory.
+
+    Complex parameters do not: networks have their real and imaginary parts.
+    """
     signature = program.graph_signature
     names = {*signature.inputs_to_buffers, *signature.inputs_to_lifted_tensor_constants}
+    names.update(name for name, tensor in kept.items() if tensor.is_complex())
     return {node: kept[node.name] for node in program.graph.nodes if node.op == "placeholder" and node.name in names}
 
 
@@ -66,7 +70,7 @@ def decomposed(program: str | os.PathLike[str] | ExportedProgram) -> ExportedPro
     if not isinstance(program, torch.export.ExportedProgram):
         raise TypeError(f"from_exported takes a program of torch.export or a path, got {type(program).__name__}")
     made = program.run_decompositions(dict(export_decompositions()))
-    take_transforms_apart(made.graph_module)
+    take_complex_numbers_apart(made.graph_module, spectra=True)
     return made
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .complex_numbers import take_complex_numbers_apart
 from .folding import fold_constants, real_tensors
 from .importer import FxNode
 from .options import TorchOptions
-from .partition import partitioned
+from .partition import copied, loosen_views, partitioned
 from .region import Region
 
 GraphModule = Any
@@ -31,6 +32,7 @@ class CompiledGraph:
         padding: str = "",
     ) -> None:
         self.kind, self.padding = kind, padding
+        take_complex_numbers_apart(gm)
         fold_constants(gm)
         with real_tensors():
             frozen = _inputs(gm, static) if options.freeze else frozenset()
@@ -40,7 +42,9 @@ class CompiledGraph:
         for node in self.module.graph.nodes:
             if node.op == "call_module":
                 self._replace(node, kept, options, kernels)
-        self.run: Callable[..., Any] = _plain_forward(self.module)
+        runs = self.module if kernels else copied(self.module)  # a report names operators as traced
+        loosen_views(runs, ("placeholder", "get_attr", "call_module") if kernels else ())
+        self.run: Callable[..., Any] = _plain_forward(runs)
         """The graph as a function of its inputs that returns a tuple."""
 
     def _replace(self, node: FxNode, kept: frozenset[FxNode], options: TorchOptions, kernels: bool) -> None:
@@ -49,7 +53,9 @@ class CompiledGraph:
         static = frozenset(k for k, given in enumerate(node.args) if given in kept or given.op == "get_attr")
         region = Region(f"{node.target}", graph, static, options)
         self.regions.append(region)
-        if kernels:
+        if not kernels:
+            loosen_views(graph)
+        else:
             delattr(self.module, node.target)
             object.__setattr__(self.module, node.target, region)
 

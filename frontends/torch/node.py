@@ -15,7 +15,7 @@ from .errors import UnsupportedNode
 from .types import TensorKind
 
 Converter = Callable[["Node"], Any]
-F = TypeVar("F", bound=Converter)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Container, Hashable, Mapping
+from copy import deepcopy
 from functools import cache, partial
 from typing import Any
 
@@ -171,6 +172,33 @@ def separate_returned_views(gm: GraphModule) -> None:
             node.replace_all_uses_with(copy, delete_user_cb=lambda user, kept=outside: user not in kept)
         tails.add(node)
     gm.recompile()
+
+
+def loosen_views(gm: GraphModule, as_traced: Container[str] = ()) -> GraphModule:
+    """Turn views that PyTorch makes into reshapes, which copy where strides ask for it; returns the graph.
+
+    They may be others than those it was traced with: tracing gives a batch normalisation of transposed data the strides
+    of these, while PyTorch makes its result contiguous (2.13). `as_traced` are kinds of nodes of which that is not so.
+    """
+    import torch
+
+    for node in gm.graph.nodes:
+        if node.op != "call_function" or node.target is not torch.ops.aten.view.default:
+            continue
+        source = node.args[0]
+        while is_view(source) or is_getitem(source):
+            source = source.args[0]
+        if source.op not in as_traced:
+            node.target = torch.ops.aten.reshape.default
+    gm.recompile()
+    return gm
+
+
+def copied(gm: GraphModule) -> GraphModule:
+    """Return a graph's copy on the same parameters and submodules."""
+    import torch
+
+    return torch.fx.GraphModule(gm, deepcopy(gm.graph))
 
 
 def _trailing_views(nodes: Mapping[FxNode, Any]) -> list[FxNode]:

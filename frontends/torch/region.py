@@ -7,6 +7,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from .fused_steps import count_fused_steps
 from .importer import FxNode, GraphImport, as_seen, constant_of
 from .model_key import records_of
 from .options import BACKGROUND, TorchOptions
-from .partition import devices_of
+from .partition import copied, devices_of, loosen_views
 from .tuning import tune_network
 from .types import Array, Tensor, array_of, kind_of, memory_order
 
@@ -168,8 +169,13 @@ class Region:
         if bound is None or not bound.holds(arguments):
             bound = self._bind(arguments)
             if bound is None:
-                return self.graph(*arguments)
+                return self._in_pytorch(*arguments)
         return self._run(bound, arguments)
+
+    @cached_property
+    def _in_pytorch(self) -> Any:
+        """The part as PyTorch runs it; the graph itself, by which records are found, stays as it was traced."""
+        return loosen_views(copied(self.graph))
 
     def _run(self, bound: _Bound, arguments: Sequence[Tensor]) -> Any:
         addresses, alive, loaded = [], [], bound.loaded

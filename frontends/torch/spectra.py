@@ -1,102 +1,110 @@
-"""Fourier transforms of real numbers in a graph as products with a table, where complex numbers are only looked at."""
+"""Fourier transforms as products with tables: of real numbers, or of pairs of them that are complex ones."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .importer import FxNode, name_of
+from .complex_operators import Arguments, Pairs
+from .errors import UnsupportedNode
+from .importer import FxNode
 
-GraphModule = Any
 Tensor = Any
-_MOST_TERMS = 4096
-"""Terms of a transform, at most: the table has as many rows, and twice the bins as columns (64 MiB of float32). Not
-measured: frames of sounds have 200 to 2,048."""
-_READERS = ("permute.default", "view_as_real.default", "abs.default")
-"""Operators on complex numbers that have a form on their real and imaginary parts."""
+_MOST_ELEMENTS = 1 << 24
+"""Elements of a table, at most: 4,096 real terms, or 2,048 complex ones (64 MiB of float32). Not measured: frames of
+sounds have 200 to 2,048 terms."""
 
 
-def take_transforms_apart(gm: GraphModule) -> None:
-    """Replace transforms `_fft_r2c` along the last axis, and what reads them, by operators on real numbers.
-
-    A complex tensor is one with real and imaginary parts along a further axis, as `torch.view_as_real` shows it. One
-    that is read otherwise, or returned, stays as it is.
-    """
-    for node in list(gm.graph.nodes):
-        if node.op == "call_function" and name_of(node) == "_fft_r2c.default" and _is_plain(node):
-            _take_apart(gm, node)
-    gm.graph.eliminate_dead_code()
-    gm.recompile()
+def to_spectrum(pairs: Pairs, node: FxNode, given: Arguments) -> FxNode:
+    """Convert `_fft_r2c`: real numbers to pairs, along the last of its axes, then along the others."""
+    x, normalization = given["self"], given["normalization"]
+    *others, last = _axes(x, given["dim"])
+    terms, bins = x.meta["val"].shape[last], node.meta["val"].shape[last]
+    made = _along(pairs, x, last, _of_real(terms, bins, normalization), (1, 2))
+    return _each(pairs, made, others, -1, normalization)
 
 
-def _is_plain(node: FxNode) -> bool:
-    """True for a transform along the last axis whose complex numbers end up as real ones."""
-    given, axes, _, _ = node.args
-    value = given.meta["val"]
-    last = [axis % value.ndim for axis in axes] == [value.ndim - 1]
-    return last and value.shape[-1] <= _MOST_TERMS and not value.is_complex() and _ends_in_real_numbers(node)
+def transformed(pairs: Pairs, node: FxNode, given: Arguments) -> FxNode:
+    """Convert `_fft_c2c`: pairs to pairs, one axis after the other."""
+    axes, sign = _axes(node, given["dim"]), -1 if given["forward"] else 1
+    return _each(pairs, pairs.of(given["self"]), axes, sign, given["normalization"])
 
 
-def _ends_in_real_numbers(node: FxNode) -> bool:
-    for user in node.users:
-        if user.op != "call_function" or name_of(user) not in _READERS:
-            return False
-        if name_of(user) == "permute.default" and not _ends_in_real_numbers(user):
-            return False
-    return True
+def to_real_numbers(pairs: Pairs, node: FxNode, given: Arguments) -> FxNode:
+    """Convert `_fft_c2r`, backward: pairs to real numbers along the last of its axes, after the others."""
+    x, normalization = given["self"], given["normalization"]
+    *others, last = _axes(x, given["dim"])
+    terms, bins = node.meta["val"].shape[last], x.meta["val"].shape[last]
+    made = _each(pairs, pairs.of(x), others, 1, normalization)
+    return _along(pairs, made, last, _to_real(bins, terms, normalization), (2, 1))
 
 
-def _take_apart(gm: GraphModule, node: FxNode) -> None:
-    import torch
-
-    aten: Any = torch.ops.aten
-    given, _, normalization, _ = node.args
-    value = given.meta["val"]
-    terms, bins = value.shape[-1], node.meta["val"].shape[-1]
-    name = f"{node.name}_table"
-    gm.register_buffer(name, _table(terms, bins, normalization).to(value.dtype), persistent=False)
-    with gm.graph.inserting_before(node):
-        table = gm.graph.get_attr(name)
-        table.meta["val"] = value.new_empty((terms, 2 * bins))
-        rows = _call(gm, aten.reshape.default, given, [-1, terms])
-        made = _call(gm, aten.mm.default, rows, table)
-        parts = _call(gm, aten.reshape.default, made, [*value.shape[:-1], bins, 2])
-    _replace(gm, node, parts)
+def _axes(node: FxNode, axes: list[int]) -> list[int]:
+    return [axis % node.meta["val"].ndim for axis in axes]
 
 
-def _replace(gm: GraphModule, node: FxNode, parts: FxNode) -> None:
-    """Have what reads complex numbers read their real and imaginary parts."""
-    import torch
-
-    aten: Any = torch.ops.aten
-    for user in list(node.users):
-        with gm.graph.inserting_before(user):
-            if name_of(user) == "permute.default":
-                rank = parts.meta["val"].ndim - 1
-                axes = [axis % rank for axis in user.args[1]]
-                _replace(gm, user, _call(gm, aten.permute.default, parts, [*axes, rank]))
-            elif name_of(user) == "view_as_real.default":
-                user.replace_all_uses_with(parts)
-            else:
-                squares = _call(gm, aten.mul.Tensor, parts, parts)
-                power = _call(gm, aten.sum.dim_IntList, squares, [-1])
-                user.replace_all_uses_with(_call(gm, aten.sqrt.default, power))
+def _each(pairs: Pairs, x: FxNode, axes: list[int], sign: int, normalization: int) -> FxNode:
+    """Transform pairs along axes."""
+    for axis in axes:
+        x = _along(pairs, x, axis, _of_pairs(x.meta["val"].shape[axis], sign, normalization), (2, 2))
+    return x
 
 
-def _call(gm: GraphModule, operator: Any, *arguments: Any) -> FxNode:
-    """Add a node, with what PyTorch says of its result."""
-    made = gm.graph.call_function(operator, arguments)
-    made.meta["val"] = operator(*(a.meta["val"] if hasattr(a, "meta") else a for a in arguments))
-    return made
+def _along(pairs: Pairs, x: FxNode, axis: int, table: Tensor, parts: tuple[int, int]) -> FxNode:
+    """Multiply an axis, with the parts behind it, by a table; `parts` are 1 for real numbers, given and made, or 2."""
+    value, aten = x.meta["val"], pairs.aten
+    given, made = parts
+    rank = value.ndim - (given == 2)
+    order = [*(d for d in range(rank) if d != axis), axis]
+    rows = pairs.call(aten.permute.default, x, [*order, *[rank] * (given == 2)])
+    flat = pairs.call(aten.reshape.default, rows, [-1, table.shape[0]])
+    product = pairs.call(aten.mm.default, flat, pairs.constant(table, value))
+    shape = [*(value.shape[d] for d in order[:-1]), table.shape[1] // made, *[2] * (made == 2)]
+    back = [*(order.index(d) for d in range(rank)), *[rank] * (made == 2)]
+    return pairs.call(aten.permute.default, pairs.call(aten.reshape.default, product, shape), back)
 
 
-def _table(terms: int, bins: int, normalization: int) -> Tensor:
-    """Tabulate a transform in double precision, (terms, bins and parts): exp(-2 pi i j k / terms), scaled.
+def _turns(given: int, made: int, period: int, sign: int, normalization: int) -> tuple[Tensor, Tensor]:
+    """Tabulate the real and imaginary parts of exp(sign * 2 pi i j k / period) in double precision, (given, made).
 
-    `normalization` is ATen's: 0 for none, 1 by the root of the terms, 2 by the terms.
+    `normalization` is ATen's: 0 for none, 1 by the root of the period, 2 by the period.
     """
     import torch
 
-    places = torch.arange(terms).unsqueeze(1) * torch.arange(bins) % terms
-    angles = places.double() * (-2 * torch.pi / terms)
-    scale = (1.0, terms**-0.5, 1 / terms)[normalization]
-    return (torch.stack((torch.cos(angles), torch.sin(angles)), dim=-1) * scale).reshape(terms, 2 * bins)
+    if given * made > _MOST_ELEMENTS:
+        raise UnsupportedNode(f"a Fourier transform of {period:,} terms is not supported: its table is too large")
+    places = torch.arange(given).unsqueeze(1) * torch.arange(made) % period
+    angles = places.double() * (sign * 2 * torch.pi / period)
+    scale = (1.0, period**-0.5, 1 / period)[normalization]
+    return torch.cos(angles) * scale, torch.sin(angles) * scale
+
+
+def _of_real(terms: int, bins: int, normalization: int) -> Tensor:
+    """Tabulate a transform of real numbers: (terms, bins and parts)."""
+    import torch
+
+    return torch.stack(_turns(terms, bins, terms, -1, normalization), dim=-1).reshape(terms, 2 * bins)
+
+
+def _of_pairs(terms: int, sign: int, normalization: int) -> Tensor:
+    """Tabulate a transform of pairs: (terms and parts, terms and parts)."""
+    import torch
+
+    cos, sin = _turns(terms, terms, terms, sign, normalization)
+    rows = [torch.stack(row, dim=-1) for row in ((cos, sin), (-sin, cos))]
+    return torch.stack(rows, dim=1).reshape(2 * terms, 2 * terms)
+
+
+def _to_real(bins: int, terms: int, normalization: int) -> Tensor:
+    """Tabulate a transform to real numbers: (bins and parts, terms).
+
+    Bins that are not there are conjugates of those that are, so that these count twice, but for the first one and, of
+    an even number of terms, the last.
+    """
+    import torch
+
+    cos, sin = _turns(bins, terms, terms, 1, normalization)
+    count = torch.full((bins, 1), 2.0, dtype=cos.dtype)
+    count[0] = 1
+    if terms % 2 == 0:
+        count[terms // 2 :] = 1
+    return torch.stack((cos * count, -sin * count), dim=1).reshape(2 * bins, terms)

@@ -11,9 +11,11 @@ torch: Any = pytest.importorskip("torch")
 
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch_models import NAMES, model  # noqa: E402
-from torch_watched import Watched, close, with_gradients  # noqa: E402
+from torch_watched import Watched, close, compiled_regions, with_gradients  # noqa: E402
 
 import loopwright as lw  # noqa: E402
+from loopwright.backends.targets import resolve_target  # noqa: E402
+from loopwright.dialects.target import parse_target  # noqa: E402
 from loopwright.frontends.torch import partition  # noqa: E402
 from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
 from loopwright.frontends.torch.decompositions import decompositions, export_decompositions  # noqa: E402
@@ -91,6 +93,11 @@ def test_explanation_counts_what_pytorch_computes() -> None:
         "mm.default",
         "products of matrices of float16 stay PyTorch's, for want of matrix units that schedules use",
     ) in report.stays
+
+
+def test_explanation_names_operators_as_they_were_traced() -> None:
+    report = lw.torch.explain(lambda x: (x @ x + 1).view(2, -1), torch.randn(8, 8))
+    assert report.stays == {("view.default", "a view that PyTorch makes of a result"): 1}
 
 
 def test_explanation_names_graph_breaks() -> None:
@@ -321,6 +328,23 @@ def test_gradients_are_those_of_pytorch(name: str) -> None:
     assert all(graph.regions for graph in watched.graphs)
 
 
+def test_gradients_of_an_lstm_that_dynamo_traces() -> None:
+    """The data of the first layer needs no gradient, and PyTorch would take an operator for inference there."""
+
+    class Last(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.head = nn.LSTM(4, 5, 2, bidirectional=True), nn.Linear(10, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(self.body(x)[0][-1])
+
+    with torch._dynamo.config.patch(allow_rnn=True):
+        watched = with_gradients(Last(), (torch.randn(3, 2, 4),))
+    assert {graph.kind for graph in watched.graphs} == {"forward", "backward"}
+    assert torch._C._get_mkldnn_enabled() and not [name for name in watched.stays if "rnn" in name]
+
+
 def test_training_and_evaluation_in_turn() -> None:
     module = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.ReLU())
     watched, x = Watched(module), torch.randn(4, 6)
@@ -396,6 +420,32 @@ def test_region_that_does_not_compile_runs_in_pytorch(monkeypatch: pytest.Monkey
         close(watched(*inputs), module(*inputs))
 
 
+def test_views_of_strides_that_tracing_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tracing gives normalised data the strides that it had; PyTorch makes it contiguous, and no view of it then."""
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise BuildError("the disk is full")
+
+    class Patches(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.last = nn.BatchNorm1d(6), nn.Linear(6, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.last(self.norm(x.transpose(1, 2)).transpose(1, 2).reshape(10, 6)) * 2
+
+    module, x = Patches(), torch.randn(2, 5, 6)
+    assert lw.torch.explain(module, x).flops_share == 1
+    with_gradients(module, (x,))
+    module.eval()
+    with torch.no_grad():
+        assert lw.torch.explain(module, x).flops_share == 1
+        monkeypatch.setattr("loopwright.frontends.torch.region.compile", refused)
+        watched = Watched(module)
+        with pytest.warns(RegionWarning):
+            close(watched(x), module(x))
+
+
 def test_checked_kernels() -> None:
     module, inputs = model("mlp")
     with torch.no_grad():
@@ -443,6 +493,25 @@ def test_the_front_end_loads_without_pytorch() -> None:
     program = "import sys, loopwright as lw; lw.torch.optimize; print('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert run.stdout.strip() == "False"
+
+
+def test_kernels_take_no_more_threads_than_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one thread for each of several processes, a second one of ours waits for a core at each kernel's end."""
+    four, own = resolve_target("llvm cores=4"), resolve_target("llvm").cores
+    monkeypatch.setattr("loopwright.frontends.torch.devices.resolve_target", lambda _: four)
+    threads, (module, inputs) = torch.get_num_threads(), model("mlp")
+    try:
+        for asked, target, cores in ((1, None, 1), (3, None, 3), (8, None, own), (1, "llvm cores=2", 2)):
+            torch.set_num_threads(asked)
+            torch._dynamo.reset()
+            watched = Watched(module, target=target)
+            with torch.no_grad():
+                close(watched(*inputs), module(*inputs))
+            (region,) = compiled_regions(watched)
+            assert region.compiled is not None
+            assert parse_target(region.compiled.package.plan.target).cores == cores
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_kernels_run_on_the_threads_of_pytorch() -> None:

@@ -1,4 +1,4 @@
-"""Fourier transforms in programs of torch.export: products with a table where complex numbers are only looked at."""
+"""Fourier transforms in programs of torch.export, as products with tables."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +34,20 @@ SPECTRA: dict[str, Callable[[Any], Any]] = {
     "scaled": lambda x: torch.fft.rfft(x, norm="forward").abs() + 1,
     "turned": lambda x: torch.view_as_real(torch.fft.rfft(x).permute(1, 0)),
     "frames": lambda x: torch.stft(x, 8, 3, window=torch.hann_window(8), return_complex=True).abs(),
+    "of another axis": lambda x: torch.fft.rfft(x, dim=0).abs(),
+    "of both axes": lambda x: torch.fft.rfft2(x, norm="ortho").abs(),
+    "mixed tokens": lambda x: torch.fft.fft(torch.fft.fft(x, dim=-1), dim=-2).real,
+    "there and back": lambda x: torch.fft.irfft(torch.fft.rfft(x), n=20),
+    "back to an odd number": lambda x: torch.fft.irfft(torch.fft.rfft(x)[:, :5], n=9, norm="ortho"),
+    "back of both axes": lambda x: torch.fft.irfft2(torch.fft.rfft2(x) * 2, s=(3, 20)),
+    "back to complex numbers": lambda x: torch.fft.ifft(-torch.fft.fft(x)).imag,
+    "filtered": lambda x: torch.fft.irfft(torch.fft.rfft(x) * torch.linspace(1, 0, 11), n=20),
+    "frames and back": lambda x: _back(torch.stft(x, 8, 2, window=torch.hann_window(8), return_complex=True) * 2),
 }
+
+
+def _back(frames: Any) -> Any:
+    return torch.istft(frames, 8, 2, window=torch.hann_window(8), length=20)
 
 
 @pytest.mark.parametrize("name", SPECTRA)
@@ -44,6 +57,11 @@ def test_transforms_that_end_in_real_numbers(name: str) -> None:
     np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_complex_numbers_that_are_computed_with_are_refused() -> None:
+def test_spectra_that_are_returned_are_refused() -> None:
     with pytest.raises(TorchImportError, match="_fft_r2c"):
-        imported(lambda x: (torch.fft.rfft(x) * 2).abs(), torch.zeros(3, 20))
+        imported(torch.fft.rfft, torch.zeros(3, 20))
+
+
+def test_tables_have_a_largest_size() -> None:
+    with pytest.raises(TorchImportError, match="_fft_r2c"):
+        imported(lambda x: torch.fft.fft(x).abs(), torch.zeros(1, 5000))
