@@ -35,7 +35,7 @@ func.func @layer(%x: tensor<5x7xf32>, %w: tensor<7x9xf32>) -> tensor<5x9xf32> {
 PROGRAM = """
 #include <stdio.h>
 #include "layer.h"
-#ifdef LW_LAYER_WORKSPACE_BYTES
+#if LW_LAYER_WORKSPACE_BYTES
 static _Alignas(64) char workspace[LW_LAYER_WORKSPACE_BYTES];
 #define ARGUMENTS x, w, y, workspace
 #else

@@ -3,6 +3,7 @@
 import logging
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -171,9 +172,8 @@ def quantised(
 
     With `reduce_range`, weights have 7 bits: sums of two products of bytes saturate in onnxruntime on AVX2 otherwise.
     """
-    logging.getLogger().setLevel(logging.ERROR)
     feeds = [inputs_of(model, seed) for seed in range(1, 4)]
-    with tempfile.TemporaryDirectory() as folder:
+    with _errors_alone(), tempfile.TemporaryDirectory() as folder:
         plain, made = Path(folder, "plain.onnx"), Path(folder, "quantised.onnx")
         onnx.save(model, plain)
         quantize_static(
@@ -191,12 +191,23 @@ def quantised(
 
 def quantised_in_each_run(model: ModelProto) -> ModelProto:
     """The model with integer products of data that are quantised by their own range in each run."""
-    logging.getLogger().setLevel(logging.ERROR)
-    with tempfile.TemporaryDirectory() as folder:
+    with _errors_alone(), tempfile.TemporaryDirectory() as folder:
         plain, made = Path(folder, "plain.onnx"), Path(folder, "quantised.onnx")
         onnx.save(model, plain)
         quantize_dynamic(plain, made)
         return onnx.load(made)
+
+
+@contextmanager
+def _errors_alone() -> Iterator[None]:
+    """Nothing of what onnxruntime's quantiser advises by the root logger, whose level is as before then."""
+    logger = logging.getLogger()
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def as_written(model: ModelProto, feeds: dict[str, Array]) -> list[Array]:
