@@ -29,7 +29,7 @@ def fold_constants(gm: GraphModule, known: Mapping[FxNode, Tensor] | None = None
     """
     with real_tensors():
         _fold(gm, dict(known or {}))
-    _join_without_empty(gm)
+    _leave_out_empty(gm)
     gm.graph.eliminate_dead_code()
     gm.recompile()
 
@@ -46,14 +46,22 @@ def _fold(gm: GraphModule, values: dict[FxNode, Tensor]) -> None:
             _replace(gm, node, values[node])
 
 
-def _join_without_empty(gm: GraphModule) -> None:
-    """Leave tensors without elements out of joins, as those that a cache of keys and values begins with."""
-    for node in gm.graph.nodes:
-        if node.op != "call_function" or name_of(node) != "cat.default":
+def _leave_out_empty(gm: GraphModule) -> None:
+    """Leave tensors without elements out of joins, as those that a cache of keys and values begins with, and of writes.
+
+    Masks of shifted windows are written piece by piece, of which there is none where an axis is not shifted. Results of
+    the graph stay what they are: they are memory of their own.
+    """
+    escaping = _escaping(gm)
+    for node in list(gm.graph.nodes):
+        if node.op != "call_function":
             continue
-        parts = [part for part in node.args[0] if part.meta["val"].numel()]
-        if parts and len(parts) < len(node.args[0]):
-            node.args = (parts, *node.args[1:])
+        if name_of(node) == "cat.default":
+            parts = [part for part in node.args[0] if part.meta["val"].numel()]
+            if parts and len(parts) < len(node.args[0]):
+                node.args = (parts, *node.args[1:])
+        elif name_of(node) == "slice_scatter.default" and node not in escaping and not node.args[1].meta["val"].numel():
+            node.replace_all_uses_with(node.args[0])
 
 
 def _is_plain_attribute(gm: GraphModule, node: FxNode) -> bool:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch: Any = pytest.importorskip("torch")
@@ -118,6 +119,25 @@ def test_an_lstm_is_taken_where_dynamo_traces_it(options: dict[str, Any]) -> Non
         names = operators(graphs)
         assert "mkldnn_rnn_layer.default" not in names and "mm.default" in names
         torch.testing.assert_close(call(x), layer(x), rtol=1e-4, atol=1e-5)
+
+
+def test_writes_of_no_elements_are_left_out() -> None:
+    """Pieces of a mask of shifted windows, along an axis that is not shifted."""
+
+    def function(x: Any, shift: int = 0) -> Any:
+        mask = x.clone()
+        for k, piece in enumerate(
+            (slice(0, -3), slice(-3, -shift if shift else 0), slice(-shift if shift else 9, None))
+        ):
+            mask[piece] = k
+        return mask * 2 - x
+
+    x = torch.randn(6, 4)
+    call, graphs = compiled(function, x)
+    assert "slice_scatter.default" in operators(graphs) and not [n for graph in graphs for n in graph.stays]
+    torch.testing.assert_close(call(x), function(x))
+    net = lw.from_exported(torch.export.export(Wrapped(function), (x,)))
+    np.testing.assert_allclose(net.evaluate(**{net.input_names[0]: x.numpy()})[0], function(x).numpy(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest-exact"])
