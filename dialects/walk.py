@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 def operations_in(op: Operation) -> Iterator[Operation]:
     """Iterate over `op` and all that is in it, in program order, as `op.walk()` does; nothing may be changed meanwhile.
 
-    It takes a fifth of the time: `walk` hands each operation through three generators for each region around it.
+    It takes a quarter of the time: `walk` hands each operation through three generators for each region around it.
     """
     waiting = [op]
     while waiting:

@@ -25,7 +25,7 @@ MINIMAL, KNOWS_MINIMAL = "--minimal", (13, 0)
 by kernels), and the version from which on it is given.
 
 NVRTC 13.5 takes 33 instead of 39 ms for an empty kernel, 44 instead of 52 with cuda_fp16.h, 49 instead of 65 with
-cuda_bf16.h too (AMD EPYC, one core), and makes the same machine code of 32 candidates of 15 spaces."""
+cuda_bf16.h too (AMD EPYC, one core), and makes the same machine code of 32 candidates of 16 spaces."""
 OLDEST, OLDEST_OF_CUDA_13 = 50, 75
 """CUDA 12 compiles down to sm_50, CUDA 13 to sm_75 (release notes of 12.0 and 13.0)."""
 _PACKAGES = {

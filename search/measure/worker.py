@@ -17,7 +17,6 @@ from typing import Any
 
 from ...backends.missing import MissingRequirement
 from ...backends.time_evaluator import HostCaches
-from ...passes.collector import collect_rarely
 from ..records.file import ErrorCode
 from . import wire
 from .backend_api import Backend, BackendError, DeviceLost, load_backend
@@ -222,8 +221,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if warm_up is not None:
             warm_up(options.role)
         hello = {"op": "hello", **worker.hello()}
-        if options.role == "builder":
-            collect_rarely()
     except Exception as error:  # the measurer must hear why, whatever it is
         connection.sendall(wire.encode({"op": "failed", "message": _message_of(error)}))
         return 1
