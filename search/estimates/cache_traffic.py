@@ -37,13 +37,19 @@ class Operand:
         """The axes that it moves along."""
         return frozenset(axis for terms in self.dimensions for axis, _ in terms)
 
+    def _spans(self, cover: Mapping[str, Array]) -> list[Array]:
+        """Return the elements of each dimension from the first to the last that is touched."""
+        return [
+            np.asarray(1.0 + sum(abs(step) * (cover[axis] - 1.0) for axis, step in terms)) for terms in self.dimensions
+        ]
+
     def footprint(self, cover: Mapping[str, Array]) -> Array:
         """Bytes touched while each axis runs over as many iterations as `cover` says, in lines where it is not packed.
 
         Places of a dimension are one run where the next begins in the lines of the one before: a row of which all is
         touched and the next row, or the taps of a kernel.
         """
-        *outer, last = [1.0 + sum(abs(step) * (cover[axis] - 1.0) for axis, step in terms) for terms in self.dimensions]
+        *outer, last = self._spans(cover)
         touched = np.asarray(last * self.element_bytes)
         if self.is_packed:
             return np.asarray(prod(outer, start=touched))
@@ -61,8 +67,8 @@ class Operand:
         it, or share a large power of two with it, use few of its sets.
         """
         lines, starts, common = np.ones(()), np.ones(()), np.full((), way_bytes)
-        for terms, stride in zip(self.dimensions[:-1], self.strides[:-1], strict=True):
-            span = 1.0 + sum(abs(step) * (cover[axis] - 1.0) for axis, step in terms)
+        outer = zip(self.dimensions[:-1], self.strides[:-1], self._spans(cover)[:-1], strict=True)
+        for terms, stride, span in outer:
             places = np.minimum(span, prod((cover[axis] for axis, _ in terms), start=np.ones(())))
             shared = gcd(stride, way_bytes)
             lines, starts = lines * places, starts * np.minimum(places, way_bytes / shared)

@@ -184,6 +184,19 @@ def test_inputs_are_read_as_they_are_by_what_stays() -> None:
     np.testing.assert_array_equal(got, table[places.astype(int)].astype("float16").astype("float32"))
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_places_of_samples_are_told_in_single_precision(dtype: str) -> None:
+    """A sample has neighbours and weights of one place: 1/30 of a pixel of 300 is no difference to float16."""
+    random = np.random.default_rng(3)
+    net = lw.Network("sampled")
+    x, grid = net.input("x", (1, 4, 300, 300)), net.input("grid", (1, 900, 2))
+    options: dict[str, Any] = {"extents": (300, 300), "padding": "border"}
+    net.output(net.sample(net.relu(x), net.sampling_places(grid, **options), net.sampling_weights(grid, **options)))
+    places = random.uniform(-1, 1, grid.shape).astype("float32")
+    feeds = {"x": random.standard_normal(x.shape, np.float32), "grid": places}
+    require_close(dtype, in_precision(net, dtype).evaluate(**feeds)[0], net.evaluate(**feeds)[0])
+
+
 def test_tasks_of_a_precision_are_those_that_it_compiles() -> None:
     net = convolutions("NCHW")
     tasks, _ = lw.extract_tasks(net, TARGET, layout="NHWC", precision="bfloat16")
