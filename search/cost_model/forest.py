@@ -1,13 +1,14 @@
-"""Boosted trees as plain arrays: what a saved cost model keeps, and predicts with until it learns again.
+"""Ensembles of trees as plain arrays: what a saved cost model keeps, and predicts with until it learns again.
 
-A walk through the arrays adds the same numbers in the same order as scikit-learn's predictor, so predictions are equal
-to the last bit, with any version of it. That predictor reads node arrays without looking at their bounds: it is never
-given nodes from a file.
+A walk through the arrays of boosted trees adds the same numbers in the same order as scikit-learn's predictor, so
+predictions are equal to the last bit, with any version of it. That predictor reads node arrays without looking at their
+bounds: it is never given nodes from a file.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,8 @@ Integers = npt.NDArray[np.int64]
 _ROWS = 4096
 """Rows that are walked at once: 4096 rows and 50 trees are 1.6 MB of positions."""
 _MOST_TREES = 1000
-_MOST_NODES = 256
-"""Of a tree in a file; those of a cost model have 39."""
+_MOST_NODES = 1024
+"""Of a tree in a file; those of a cost model have 39, and of randomised ones twice as many as samples, 600 at most."""
 
 
 @dataclass(frozen=True)
@@ -46,19 +47,52 @@ class Forest:
         if isinstance(model, Forest):
             return model
         trees = [predictor.nodes for stage in model._predictors for predictor in stage]
-        starts = np.cumsum([0, *(len(t) for t in trees)])[:-1].astype(np.int64)
         nodes = np.concatenate(trees)
-        first = np.repeat(starts, [len(t) for t in trees])
-        own = np.arange(len(nodes), dtype=np.int64)
-        leaf = nodes["is_leaf"].astype(bool)
-        return cls(
+        return cls._of_parts(
             float(np.asarray(model._baseline_prediction).reshape(())),
+            [len(tree) for tree in trees],
+            nodes["is_leaf"].astype(bool),
+            nodes["feature_idx"],
+            nodes["num_threshold"],
+            nodes["left"],
+            nodes["right"],
+            nodes["value"],
+        )
+
+    @classmethod
+    def mean_of(cls, model: Any) -> Forest:
+        """The trees of a fitted `ExtraTreesRegressor`, each with its share of their mean."""
+        trees = [one.tree_ for one in model.estimators_]
+        feature, left, right, threshold, value = (
+            np.concatenate([getattr(tree, name) for tree in trees])
+            for name in ("feature", "children_left", "children_right", "threshold", "value")
+        )
+        sizes = [tree.node_count for tree in trees]
+        return cls._of_parts(0.0, sizes, left < 0, feature, threshold, left, right, value[:, 0, 0] / len(trees))
+
+    @classmethod
+    def _of_parts(
+        cls,
+        baseline: float,
+        sizes: list[int],
+        leaf: Any,
+        feature: Any,
+        threshold: Any,
+        left: Any,
+        right: Any,
+        value: Any,
+    ) -> Forest:
+        """Put the trees of so many nodes in a row, whose branches are counted from each tree's first node."""
+        starts = np.cumsum([0, *sizes])[:-1].astype(np.int64)
+        first, own = np.repeat(starts, sizes), np.arange(sum(sizes), dtype=np.int64)
+        return cls(
+            baseline,
             starts,
-            np.where(leaf, 0, nodes["feature_idx"]).astype(np.int64),
-            np.where(leaf, 0.0, nodes["num_threshold"]),
-            np.where(leaf, own, first + nodes["left"]).astype(np.int64),
-            np.where(leaf, own, first + nodes["right"]).astype(np.int64),
-            np.where(leaf, nodes["value"], 0.0),
+            np.where(leaf, 0, feature).astype(np.int64),
+            np.where(leaf, 0.0, threshold),
+            np.where(leaf, own, first + left).astype(np.int64),
+            np.where(leaf, own, first + right).astype(np.int64),
+            np.where(leaf, value, 0.0),
         )
 
     def predict(self, features: Floats) -> npt.NDArray[np.float64]:
@@ -73,13 +107,19 @@ class Forest:
     def _leaves(self, features: Floats) -> npt.NDArray[np.float64]:
         """The value of the leaf that each row reaches in each tree, `(n, trees)`."""
         at = np.broadcast_to(self.starts, (len(features), len(self.starts)))
-        row = np.arange(len(features))[:, None]
+        known = np.ascontiguousarray(features).ravel()
+        first = np.arange(len(features))[:, None] * features.shape[1]
         while True:
-            goes_left = features[row, self.feature[at]] <= self.threshold[at]
-            following = np.where(goes_left, self.left[at], self.right[at])
+            goes_left = known.take(first + self.feature.take(at)) <= self.threshold.take(at)
+            following = self._children.take(2 * at + goes_left)
             if np.array_equal(following, at):
-                return np.asarray(self.value[at])
+                return np.asarray(self.value.take(at))
             at = following
+
+    @cached_property
+    def _children(self) -> Integers:
+        """The right one and the left one of each node, in a row."""
+        return np.stack([self.right, self.left], axis=1).ravel()
 
     def state(self) -> dict[str, Plain]:
         """The arrays, for a file."""

@@ -148,6 +148,11 @@ class Strategy(ABC):
         """Propose these again before all others: they were not measured."""
         self._left = [*proposals, *self._left]
 
+    @property
+    def put_aside(self) -> int:
+        """The number of candidates that were put back, which the next proposals are."""
+        return len(self._left)
+
     def expected(self, model: CostModel, proposals: Sequence[Proposal | None]) -> list[float | None]:
         """Return what the model says of each proposal; None for no proposal, and while it knows nothing."""
         found: list[float | None] = [None] * len(proposals)

@@ -207,16 +207,30 @@ class TaskTuner:
         if self.state.best is not None:
             measurer.best_s = self.state.best.time_s
 
-    def round(self, trials: int) -> int:
-        """Search for `trials` more trials, or until there is a reason to end, and return how many there were."""
+    def round(self, trials: int, meanwhile: Callable[[], None] | None = None) -> int:
+        """Search for `trials` more trials, or until there is a reason to end, and return how many there were.
+
+        `meanwhile` is called once, where builds and runs overlap: when the last candidates are under way.
+        """
         before = self.state.done
         self.enter()
         self._until = before + trials
         try:
-            self._search()
+            self._search(meanwhile if self.measurer.options.overlap else None)
         finally:
             self._records.save()
         return self.state.done - before
+
+    def think_ahead(self, count: int) -> None:
+        """Propose the first `count` candidates of the next round, while a round of another task ends."""
+        if self.exhausted or self.strategy.put_aside:
+            return
+        start_s = time.monotonic()
+        if not self.skips_default:
+            self.strategy.skip(self.task.default_schedule)
+        with contextlib.suppress(SpaceError):  # the round will say it
+            self.strategy.put_back(self.propose(count))
+        self.state.search_s += time.monotonic() - start_s
 
     @property
     def exhausted(self) -> bool:
@@ -237,12 +251,15 @@ class TaskTuner:
             return f"{self.task.name}: {self._unsearchable}"
         return all_failed(self.task, self.state, self.trials)
 
-    def _search(self) -> None:
+    def _search(self, meanwhile: Callable[[], None] | None = None) -> None:
         try:
             self._keep_ahead()
             for measurement in self.measurer.results(self._keep_to_time):
                 self._trial_done(measurement)
                 self._keep_ahead()
+                if meanwhile is not None and self._may_propose() <= 0:
+                    meanwhile()
+                    meanwhile = None
         finally:
             self._put_back()
 
@@ -280,9 +297,8 @@ class TaskTuner:
 
     def _submit(self) -> bool:
         """Have the next batch measured, unless there is a reason to end; True where there was a batch."""
-        room = min(self._until - self.state.done, self._patience(), self._still()) - len(self._waiting)
-        count = min(self.options.batch_size, int(room))
-        if count <= 0 or self._used_up or self._should_stop():
+        count = self._may_propose()
+        if count <= 0:
             return False
         start_s = time.monotonic()
         self._show_phase("searching")
@@ -307,9 +323,16 @@ class TaskTuner:
         self._waiting |= dict(zip(self.measurer.submit(schedules), trials, strict=True))
         return bool(batch)
 
+    def _may_propose(self) -> int:
+        """Count the candidates that the next batch may have; none or fewer where there is a reason to end the round."""
+        if self._used_up or self._should_stop():
+            return 0
+        room = min(self._until - self.state.done, self._patience(), self._still()) - len(self._waiting)
+        return min(self.options.batch_size, int(room))
+
     def propose(self, count: int) -> list[Proposal]:
         """Return up to `count` candidates to measure next, by a cost model fitted to all that was measured."""
-        if self.strategy.learns:
+        if self.strategy.learns and self.strategy.put_aside < count:
             features, times_s = self.strategy.training_set()
             if len(times_s):
                 self.model.fit(features, relative_speed(times_s))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ...backends.host_memory import NotEnoughMemory
 from ...dialects.classic_words import knows_classic_words
@@ -260,12 +261,22 @@ class _Run:
         """Search one task for a round; returns the trials, none where its data does not fit into memory."""
         state, tuner = self.state, self.tuners[number]
         try:
-            done = tuner.round(min(self.trials_per_round, state.total - state.done))
+            done = tuner.round(min(self.trials_per_round, state.total - state.done), partial(self._think_ahead, number))
         except NotEnoughMemory as error:
             self.progress.note(f"task {number} {tuner.task.name} is left out: {error}")
             return 0
         self._keep_data(number)
         return done
+
+    def _think_ahead(self, number: int) -> None:
+        """Have the task that is likely the next one propose its first candidates, while the round of another ends.
+
+        What that round finds may speak for a third task: then they wait for a round of their own.
+        """
+        others = [replace(row.history, alive=row.history.alive and row.number != number) for row in self.state.rows]
+        following = self.scheduler.strategy.choose(others, self.state.objective)
+        if following is not None and self._may_begin():
+            self.tuners[following].think_ahead(min(self.options.batch_size, self.trials_per_round))
 
     def _keep_data(self, number: int) -> None:
         task = self.scheduler.tasks[number]

@@ -82,12 +82,14 @@ def test_features_may_be_constant_or_missing() -> None:
 
 
 def test_the_same_seed_learns_the_same() -> None:
-    features, times = landscape(np.random.default_rng(0), 100)
+    rng = np.random.default_rng(0)
+    features, times = landscape(rng, 100)
+    unseen, _ = landscape(rng, 100)
     predictions = []
     for seed in (1, 1, 2):
         model = BoostedTrees(seed)
         model.fit(features, relative_speed(times))
-        predictions.append(model.predict(features)[0])
+        predictions.append(model.predict(unseen)[0])
     assert (predictions[0] == predictions[1]).all() and (predictions[0] != predictions[2]).any()
 
 

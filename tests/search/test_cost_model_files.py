@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from sklearn.ensemble import ExtraTreesRegressor
 from threadpoolctl import threadpool_limits
 
 import loopwright as lw
@@ -53,6 +54,13 @@ def test_trees_as_arrays_predict_what_scikit_learn_does() -> None:
         for values in (scores, np.full(300, 0.5)):
             model = grow(wide, values, seed=1)
             np.testing.assert_array_equal(Forest.of(model).predict(unseen), model.predict(unseen))
+
+
+def test_randomised_trees_as_arrays_predict_their_mean() -> None:
+    features, scores = samples(300)
+    unseen = samples(500, 1)[0]
+    model = ExtraTreesRegressor(20, random_state=1).fit(features, scores)
+    np.testing.assert_allclose(Forest.mean_of(model).predict(unseen), model.predict(unseen), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ("trees", "rank", "linear", "pretrained"))

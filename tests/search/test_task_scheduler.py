@@ -774,3 +774,33 @@ def test_search_tasks_are_tuned_and_applied(tmp_path: Path) -> None:
     assert all(b is not None and b.ok for b in result.best)
     a, b = np.ones((8, 9), np.float32), np.ones((9, 16), np.float32)
     assert np.array_equal(tasks[1].apply_best(tmp_path / "net.jsonl")(a, b), np.full((8, 16), 9, np.float32))
+
+
+class Watched(FakeSpace):
+    """A space that keeps how many trials there had been when it was first asked for candidates."""
+
+    def __init__(self, trials: Sequence[object], slowdown: float = 1.0) -> None:
+        super().__init__(slowdown=slowdown)
+        self.trials = trials
+        self.first_asked: int | None = None
+
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
+        self.first_asked = len(self.trials) if self.first_asked is None else self.first_asked
+        return super().sample(rng, n)
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_the_next_task_is_thought_of_while_a_round_ends(overlap: bool) -> None:
+    """Where builds and runs overlap, and so thinking disturbs no timing; each task still gets its rounds and trials."""
+    trials: list[object] = []
+    spaces = [Watched(trials, slowdown) for slowdown in (1.0, 2.0, 3.0)]
+    tasks = [fake_task(number, space.slowdown, space) for number, space in enumerate(spaces)]
+    scheduler = lw.TaskScheduler(tasks, callbacks=[lambda state, record: trials.append(record)])
+    result = scheduler.tune(quietly(48), replace(MEASURE, overlap=overlap), trials_per_round=8)
+    first_asked = [space.first_asked for space in spaces]
+    if overlap:
+        assert first_asked[0] == 0 and 0 < (first_asked[1] or 0) < 8 < (first_asked[2] or 0) < 16, first_asked
+    else:
+        assert first_asked == [0, 8, 16]
+    assert len(trials) == 48 and all(row.tuning.done % 8 == 0 for row in result.state.rows)
+    assert len({(record.workload_key, record.schedule) for record in trials}) == 48  # type: ignore[attr-defined]
