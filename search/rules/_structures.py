@@ -89,17 +89,16 @@ def _written(
 
     None where a primitive refuses a step of it, or no candidate of it is within the limits.
     """
-    grown = draft.copy()
-    fresh = find_anchor(grown.module, anchor.block)
-    if fresh is None:
+    if find_anchor(draft.module, anchor.block) is None:
         return None
-    try:
+
+    def steps(grown: Draft) -> None:
+        fresh = find_anchor(grown.module, anchor.block)  # its operands are of the copy's module
+        assert fresh is not None
         grown.models.append(write(grown, fresh, structure))
-    except ScheduleError:
-        return None
-    grown.names.append(structure.name)
-    settled = grown.choose_defaults() if by_estimate else grown.make_defaults_legal()
-    return grown if settled else None
+        grown.names.append(structure.name)
+
+    return draft.with_legal_steps(steps, by_estimate)
 
 
 def _left(draft: Draft, anchor: Anchor) -> Draft:

@@ -167,8 +167,7 @@ def _written(draft: Draft, anchor: Anchor, intrinsic: Intrinsic, target: Target)
     if fresh is None or parts is None:
         return None
     plan = _plan(fresh, intrinsic, parts, target)
-    made = draft.with_steps(lambda grown: _write(grown, plan, target))
-    return made if made is not None and made.make_defaults_legal() else None
+    return draft.with_legal_steps(lambda grown: _write(grown, plan, target))
 
 
 def _write(draft: Draft, plan: UnitPlan, target: Target) -> None:

@@ -125,8 +125,7 @@ def plan_tiles(draft: Draft, chain: StencilChain, target: Target) -> StencilPlan
 def _written(draft: Draft, chain: StencilChain, target: Target) -> Draft | None:
     """A copy of the draft with the chain in tiles; None where a step of it is not legal, or no tile fits."""
     plan = plan_tiles(draft, chain, target)
-    made = draft.with_steps(lambda grown: _write(grown, plan))
-    return made if made is not None and made.make_defaults_legal() else None
+    return draft.with_legal_steps(lambda grown: _write(grown, plan))
 
 
 def _write(draft: Draft, plan: StencilPlan) -> None:
