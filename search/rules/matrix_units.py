@@ -179,7 +179,7 @@ def _write(draft: Draft, plan: UnitPlan, target: Target) -> None:
     _take_sums(draft, plan, tile)
     draft.do(Tensorize, block=plan.block, loop=draft.loops(plan.block)[-_digits(plan)], intrinsic=plan.intrinsic.name)
     if panel:
-        _copy(draft, plan, panel, target)
+        _copy(draft, panel, target)
     if target.cores > 1:
         draft.do(Parallel, block=plan.block, loop=task)
     draft.settled.add(plan.block)
@@ -243,7 +243,7 @@ def _take_sums(draft: Draft, plan: UnitPlan, tile: str) -> None:
         draft.settled.add(out)
 
 
-def _copy(draft: Draft, plan: UnitPlan, panel: str, target: Target) -> None:
+def _copy(draft: Draft, panel: str, target: Target) -> None:
     """Pack before all tiles, by all threads: groups of k at once, which are neighbours in the panel."""
     around = draft.loops(panel)
     draft.do(Unroll, block=panel, loop=around[-1])
