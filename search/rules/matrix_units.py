@@ -28,8 +28,8 @@ from ._ahead import dimension_names, may_be_packed_ahead
 from ._liked import liked_best
 
 MOST_UNITS = 2
-"""Intrinsics that get a sketch each, of those that fit an anchor, by products in a cycle. Not measured: a search
-divides its trials among sketches, and the third best unit of current CPUs does a quarter of the best one's work."""
+"""Intrinsics that get a sketch each, of those that fit an anchor, by products in a cycle. A choice: a search divides
+its trials among sketches, and the third best unit of current CPUs does a quarter of the best one's work."""
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
 """Instructions of a register tile along rows; images of common networks are 7 times a power of 2 wide."""
 COLUMNS = (1, 2, 3, 4)

@@ -11,8 +11,11 @@ from ..cost_model import Floats
 from .rank_trees import Integers, varying, well_chosen
 
 _FEWEST = 8
+"""Samples that are learned from, as of `rank_trees`."""
 _MOST = 512
+"""Samples that are learned from, at most: see `rank_trees`; trees without pairs may have more."""
 _MEMBERS = 2
+"""Ensembles, whose disagreement is the spread: the fewest that have one."""
 _DOUBLINGS = 8.0
 """Configs that are 2^8 times slower than the best, or more, are all alike."""
 
