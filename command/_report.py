@@ -6,8 +6,9 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,10 +60,19 @@ def check(task: AnyTask, kernel: Kernel) -> Check:
     return Check(worst, reference.atol, reference.rtol, right)
 
 
+def limits_once(target: Target, dtypes: Iterable[str | None]) -> Limits | Callable[[], Limits | None]:
+    """The limits of a target; where it is this CPU, a function that measures them when it is called first.
+
+    It takes most of a second, and is to be called when nothing else runs: a search has its first trial before.
+    """
+    known = limits_for(target, ())
+    return known or cache(partial(limits_for, target, tuple(dtypes)))
+
+
 def limits_for(target: Target, dtypes: Iterable[str | None], record: Record | None = None) -> Limits | None:
     """The limits that a record keeps, else those of the target, which are measured now where it is this CPU.
 
-    To be asked for before anything else runs. None where they are not known.
+    To be asked for while nothing else runs. None where they are not known.
     """
     from ..search.measure.limits import Limits, limits_of
 

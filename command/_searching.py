@@ -12,6 +12,8 @@ from ._errors import UserError
 from ._inputs import cost_model, positive, seconds, strategy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..search.measure.limits import Limits
     from ..search.tune.options import TuningOptions
 
@@ -80,7 +82,9 @@ def require_records(path: Path) -> None:
         raise UserError(f"cannot open record file '{path}': {folder} is no folder that can be written to")
 
 
-def tuning_options_of(options: argparse.Namespace, records: Path, trials: int, limits: Limits | None) -> TuningOptions:
+def tuning_options_of(
+    options: argparse.Namespace, records: Path, trials: int, limits: Limits | Callable[[], Limits | None]
+) -> TuningOptions:
     """The options that are asked for, with this many trials in all, unless new ones are counted."""
     from ..search.tune.options import TuningOptions
 

@@ -17,7 +17,7 @@ from ..search.records.record import duration
 from ._errors import UserError, interruption_code
 from ._measuring import measure_option_of
 from ._network import name_of, read_network, takes_winograd, tasks_of
-from ._report import limits_for, table
+from ._report import limits_once, table
 from ._searching import require_records, said, said_on, tuning_options_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def tune_network(options: argparse.Namespace) -> int:
         said(say, f"task {number:>3}: {weight} x {what}")
     known = " (exists: gone on with)" if records.exists() else ""
     said(say, f"\nrecords: {records}{known}")
-    limits = limits_for(tasks[0].target, {task.compute_dag.dtype for task in tasks})
+    limits = limits_once(tasks[0].target, {task.compute_dag.dtype for task in tasks})
     tuning = tuning_options_of(options, records, trials, limits)
     start_s = time.monotonic()
     try:

@@ -42,7 +42,8 @@ def tune_with(name: str, task: TemplateTask, options: TuningOptions, measure: Me
         print(f"{asked} trials asked for in all, and the records hold {known}: none is new", file=sys.stderr)
         return TuningResult(tuner.best, None, tuner.trials, tuner.state, "the records hold no valid trial")
     log = log_to_file(options.records)
-    limits = {} if options.limits is None else options.limits.as_json()
+    found = options.limits() if callable(options.limits) else options.limits
+    limits = {} if found is None else found.as_json()
 
     def keep(state: TuningState, record: Record) -> object:
         return log(state, replace(record, limits=limits))

@@ -23,6 +23,7 @@ from ._report import (
     Check,
     check,
     limits_for,
+    limits_once,
     place,
     replay_command,
     speed_json,
@@ -121,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
     said(say, f"{task.compute_dag}\n")
     known = " (exists: gone on with)" if records.exists() else ""
     said(say, f"records: {records}{known}")
-    limits = limits_for(task.target, [task.compute_dag.dtype])
+    limits = limits_once(task.target, [task.compute_dag.dtype])
     tuning = tuning_options_of(options, records, options.trials or TRIALS, limits)
     start_s = time.monotonic()
     try:
@@ -135,12 +136,12 @@ def run(options: argparse.Namespace) -> int:
     unwritten: list[str] = []
     workload = _or_noted(lambda: _write_workload(task, records), unwritten)
     checked = check(task, _workload_of(task).build(result.best.schedule))
-    limits = limits_for(task.target, (), result.best) or limits
+    reached = limits_for(task.target, (), result.best) or (limits() if callable(limits) else limits)
     replay = _or_noted(lambda: write_replay(records, task, result.best.schedule), unwritten)
     if options.json:
-        print(json.dumps(_as_json(task, result, checked, limits, wall_s, records, workload, replay)))
+        print(json.dumps(_as_json(task, result, checked, reached, wall_s, records, workload, replay)))
     else:
-        print(_as_text(task, result, checked, limits, wall_s, replay, tuning.advice_on_more))
+        print(_as_text(task, result, checked, reached, wall_s, replay, tuning.advice_on_more))
     if unwritten:
         raise UserError("; ".join(unwritten))
     return 0 if checked.right else 1

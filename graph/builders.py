@@ -19,7 +19,7 @@ from ..storage.folders import cache_folder
 from .build_process import BuildProcess, Built, build
 
 _FEW = 3
-"""So many kernels are compiled here: starting processes takes longer."""
+"""So many kernels are compiled here: starting processes takes longer. A choice."""
 DEFAULT = "default"
 """Stands for the default schedule where kernels are kept."""
 

@@ -12,7 +12,8 @@ from .types import shape_of
 
 LAYOUTS = ("NCHW", "NHWC", "auto")
 _MOST_TRANSPOSED = 0.25
-"""Channels-last pays while transposes move less than this part of what convolutions and pooling read and write."""
+"""Channels-last pays while transposes move less than this part of what convolutions and pooling read and write. A
+choice: more of them cost as much as it gains."""
 
 
 def in_layout(net: Network, layout: str | None) -> Network:

@@ -34,13 +34,14 @@ from .export import CpuNetwork
 from .tasks import has_reduction
 
 _LOOK_EVERY_S = 0.5
-"""Seconds between two looks at whether the process that started this one is still there. Nobody measured others."""
+"""Seconds between two looks at whether the process that started this one is still there. A choice."""
 _NICE = 10
-"""Added to the priority, so that what runs beside goes first. Nobody measured others."""
+"""Added to the priority, so that what runs beside goes first. A choice: half of what there is."""
 _END_WITHIN_S = 20.0
-"""Seconds until a process that was told to end is killed: its workers end by themselves then."""
+"""Seconds until a process that was told to end is killed: its workers end by themselves then. A choice."""
 _GAIN = 0.98
-"""Kernels are told of again when the network takes less than this part of its time when they were told of last."""
+"""Kernels are told of again when the network takes less than this part of its time when they were told of last. A
+choice: what a repeat tells from noise."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ from ..dialects.loop_steps import LOWERED_BY
 from .open_number import NumberText
 
 PlanT = TypeVar("PlanT")
+_SHOWN = 6
+"""Lines of the operation to blame that a refusal shows."""
 
 
 class ScheduleError(Error, PassFailedException):
@@ -57,7 +59,7 @@ class UnknownStepError(Exception):
         )
 
 
-def render_around(op: Operation, context: int = 6) -> list[str]:
+def render_around(op: Operation) -> list[str]:
     """Render the loops around `op` and its first lines, with the line of `op` marked."""
     around: list[str] = []
     parent = op.parent_op()
@@ -68,7 +70,7 @@ def render_around(op: Operation, context: int = 6) -> list[str]:
     lines = ["    " + "  " * depth + text for depth, text in enumerate(around)]
     indent = "  " * len(around)
     own = str(op).split("\n")
-    shown = own if len(own) <= context else [*own[: context - 1], "..."]
+    shown = own if len(own) <= _SHOWN else [*own[: _SHOWN - 1], "..."]
     lines.append(f"  > {indent}{shown[0]}")
     lines += [f"    {indent}{text}" for text in shown[1:]]
     return lines

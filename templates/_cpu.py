@@ -10,7 +10,9 @@ from ..schedule import Schedule
 from ..search.template.config import Config
 
 MOST_ROWS = 16
+"""Rows of a register tile, at most. A choice: as many as there are registers of AVX2."""
 MOST_COLUMNS = 64
+"""Columns of a register tile: four vectors of 16 floats. A choice."""
 
 
 def tiled(

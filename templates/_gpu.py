@@ -12,7 +12,10 @@ from ..search.template.config import Config
 
 AXES = "zyx"
 UNROLL_STEPS = (0, 64, 512, 1500)
+"""Choices of `auto_unroll_max_step`; 0 and 1500 are those of the classic templates (AutoTVM's tutorials)."""
 PARTS = (1, 2, 4, 8, 16, 32)
+"""Parts of a reduction, each on blocks of its own, of four steps or more. A choice: powers of two up to the threads of
+a warp."""
 
 
 def tiled(

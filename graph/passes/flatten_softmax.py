@@ -17,8 +17,8 @@ from ._attention import PRODUCTS
 from ._rewrite import Before, applied, is_elementwise, producer, replace, used_once
 
 _SMALL = 8
-"""A mask is written for all heads where that takes an eighth of the scores' memory at most. Not measured: such masks
-have one row for all queries, and are far smaller."""
+"""A mask is written for all heads where that takes an eighth of the scores' memory at most. A choice: such masks have
+one row for all queries, and are far smaller."""
 
 Shape = tuple[int, ...]
 

@@ -35,8 +35,8 @@ _LEAST_RUN = 8
 """Neighbouring elements of a row or column that a product finds side by side in memory, at least: 16 bytes of a 16-bit
 float, which a thread copies at once."""
 _SMALL = 8
-"""Other inputs of elementwise operators are moved where they have an eighth of the elements at most. Not measured:
-those with one element a row are far smaller."""
+"""Other inputs of elementwise operators are moved where they have an eighth of the elements at most. A choice: those
+with one element a row are far smaller."""
 Shape = tuple[int, ...]
 
 

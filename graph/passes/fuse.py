@@ -89,7 +89,7 @@ class _Grouping:
         for op in self.ops:
             members = attention_before(op, form)
             if members and len(members) <= self.depth and all(len(self.members[self.group[m]]) == 1 for m in members):
-                self._merge({self.group[member] for member in members}, op)
+                self._merge({self.group[member] for member in members})
 
     def run(self) -> None:
         for op in self.ops:
@@ -126,7 +126,7 @@ class _Grouping:
                 return
             if sum(len(self.members[n]) for n in found) > self.depth:
                 return
-            last = self._merge(found, end)
+            last = self._merge(found)
             if kind_of(end) in (Kind.REDUCTION, Kind.ROWS):
                 return
 
@@ -185,9 +185,9 @@ class _Grouping:
             alike = kind_of(op) is Kind.ELEMENTWISE and shape_of(op.outputs[0]) == shape
             if within and direct and alike and len(members) < self.depth:
                 slices = [v.owner for v in op.inputs if _is_slice_for(v, op)]
-                self._merge({self.group[each] for each in (start, op, *slices)}, op)
+                self._merge({self.group[each] for each in (start, op, *slices)})
 
-    def _merge(self, found: Iterable[int], end: ApplyOp) -> Operation:
+    def _merge(self, found: Iterable[int]) -> Operation:
         """Join groups under one number; returns the last operator of the result."""
         numbers = sorted(found)
         whole = [op for n in numbers for op in self.members[n]]

@@ -32,7 +32,8 @@ from ._rewrite import (
 from .split_products import MOST_ROWS, chain_behind, parts_read
 
 _TILE = 128
-"""Rows, and columns, of the largest tile of a product that a block of threads computes."""
+"""Rows, and columns, of the largest tile of a product that a block of threads computes. A choice: tiles of warp groups
+are 64 to 128 rows of 64 to 256 columns."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from ._slices import Range, ranges_of
 _HELD = (Kind.ANCHOR, Kind.REDUCTION, Kind.ROWS, Kind.OPAQUE)
 """Operators whose results are in memory: no slice joins their kernels."""
 _MOST_BEHIND = 8
-"""Elementwise operators in a row that are looked at, to find the one whose kernel they join."""
+"""Elementwise operators in a row that are looked at, to find the one whose kernel they join. A choice."""
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ from ._slices import Range, ranges_of
 
 MOST_ROWS = 16
 """Rows of a product up to which it is taken apart: each result is a dot product of a warp then, which reads a row of
-the weight for each row. Not measured: 4 rows of 128 terms are (benchmarks/results/models-h200-2026-11-23.md)."""
+the weight for each row. A choice: 4 rows of 128 terms are measured (benchmarks/results/models-h200-2026-11-23.md)."""
 MOST_PARTS = 8
-"""Parts of a product, at most: each is a sum that a thread keeps."""
+"""Parts of a product, at most: each is a sum that a thread keeps. A choice: gates of recurrent cells are three or
+four."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from .plan import KernelInfo
 
 _WIDEST = 44
+"""Characters of a name in the table: with numbers it is as wide as common terminals."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from .signature import Signature, signature_of
 _MOST_HEADER_BYTES = 64 << 20
 """Of network.json: a thousand kernels with schedules of 10 KiB take a sixth of it."""
 _MOST_TAG_BYTES = 1000
+"""Of a package's tag, which is 64 hexadecimal digits."""
 _ENCRYPTED = 1
 """The bit of a member's flags that says so (APPNOTE.TXT of the ZIP format, 4.4.4)."""
 _BROKEN = (

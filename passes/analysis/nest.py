@@ -157,18 +157,12 @@ def is_reduce_loop(loop: ForOp) -> bool:
     return bool(reduces_over(loop))
 
 
-def substitute_loops(root: ForOp | BlockOp, values: Mapping[str, IndexExpr], ranges: Ranges | None = None) -> None:
-    """Replace loop names by expressions in the bindings and predicates of every block at or below `root`.
-
-    With `ranges` of all loops around and below, the results are simplified.
-    """
+def substitute_loops(root: ForOp | BlockOp, values: Mapping[str, IndexExpr]) -> None:
+    """Replace loop names by expressions in the bindings and predicates of every block at or below `root`."""
     for block in [root] if isinstance(root, BlockOp) else blocks_in(root):
         bindings = [e.substitute(values) for e in block.bindings.data]
         where = [e.substitute(values) for e in block.conditions]
-        if ranges is not None:
-            bindings = [e.simplify(ranges) for e in bindings]
-            where = [e.simplify(ranges) for e in where]
-        block.rebind(bindings, simplify_conditions(where, ranges))
+        block.rebind(bindings, simplify_conditions(where))
 
 
 def simplify_conditions(conditions: Iterable[IndexExpr], ranges: Ranges | None = None) -> list[IndexExpr]:

@@ -139,8 +139,8 @@ class BodyWriter:
         assert isinstance(element, IntegerType)
         return self.values.constant(IntegerAttr(int(value), element))
 
-    def combine(self, plan: BlockPlan, number: int, old: SSAValue, new: SSAValue) -> SSAValue:
-        """Two values of the output of that number, joined."""
+    def combine(self, plan: BlockPlan, old: SSAValue, new: SSAValue) -> SSAValue:
+        """Two values of an output of a block, joined as its combiner does."""
         return self.values.combine(plan.block.combiner.data, old, new)
 
     def output(self, plan: BlockPlan, number: int) -> SSAValue:

@@ -30,11 +30,10 @@ def join_threads(launch: Launch, writer: BodyWriter, plan: BlockPlan, warps: boo
         element = _element(access.buffer)
         joined = _own_value(launch, writer, plan, number, element)
         if warps:
-            joined = _across_warps(
-                launch, writer, plan, number, _within_warp(launch, writer, plan, number, joined, size), size, position
-            )
+            of_warp = _within_warp(launch, writer, plan, joined, size)
+            joined = _across_warps(launch, writer, plan, of_warp, size, position)
         else:
-            joined = _through_memory(launch, writer, plan, number, joined, size, position)
+            joined = _through_memory(launch, writer, plan, joined, size, position)
         finish = partial(_finish, launch, writer, plan, number, joined, launch.is_below(position, size, 1))
         rows = [c for c in _open_conditions(launch, plan) if "threadIdx.x" not in c.axes()]
         if rows and access.place.scope != "local":
@@ -49,7 +48,7 @@ def _finish(
     """Store a result, in each thread's own memory or by the first thread; of rows that do not exist there is none."""
     result, access = joined, plan.writes[number]
     if not plan.block.has_init:
-        result = writer.combine(plan, number, writer.output(plan, number), joined)
+        result = writer.combine(plan, writer.output(plan, number), joined)
     if access.place.scope == "local":
         writer.store(access, result)
     else:
@@ -104,19 +103,17 @@ def _own_value(launch: Launch, writer: BodyWriter, plan: BlockPlan, number: int,
     return launch.at.here.add(kernel.LoadOp(held, zero, 0, element, 0))
 
 
-def _within_warp(
-    launch: Launch, writer: BodyWriter, plan: BlockPlan, number: int, value: SSAValue, size: int
-) -> SSAValue:
+def _within_warp(launch: Launch, writer: BodyWriter, plan: BlockPlan, value: SSAValue, size: int) -> SSAValue:
     distance = min(size, WARP) // 2
     while distance:
         other = launch.at.here.add(kernel.ShuffleOp(value, distance))
-        value = writer.combine(plan, number, value, other)
+        value = writer.combine(plan, value, other)
         distance //= 2
     return value
 
 
 def _across_warps(
-    launch: Launch, writer: BodyWriter, plan: BlockPlan, number: int, value: SSAValue, size: int, position: SSAValue
+    launch: Launch, writer: BodyWriter, plan: BlockPlan, value: SSAValue, size: int, position: SSAValue
 ) -> SSAValue:
     """One value of each warp through shared memory; every thread joins them all."""
     warps = size // WARP
@@ -135,14 +132,14 @@ def _across_warps(
     launch.barrier()
     zero = at.constant(0)
     total = at.here.add(kernel.LoadOp(shared, zero, 0, element, 0))
-    for number_of_warp in range(1, warps):
-        other = at.here.add(kernel.LoadOp(shared, zero, number_of_warp, element, 0))
-        total = writer.combine(plan, number, total, other)
+    for number in range(1, warps):
+        other = at.here.add(kernel.LoadOp(shared, zero, number, element, 0))
+        total = writer.combine(plan, total, other)
     return total
 
 
 def _through_memory(
-    launch: Launch, writer: BodyWriter, plan: BlockPlan, number: int, value: SSAValue, size: int, position: SSAValue
+    launch: Launch, writer: BodyWriter, plan: BlockPlan, value: SSAValue, size: int, position: SSAValue
 ) -> SSAValue:
     """Halve the number of values in shared memory until one is left."""
     element = value.type
@@ -158,7 +155,7 @@ def _through_memory(
         def halve(d: int = distance) -> None:
             own = at.here.add(kernel.LoadOp(shared, position, 0, element, 0))
             other = at.here.add(kernel.LoadOp(shared, position, d, element, 0))
-            joined = writer.combine(plan, number, own, other)
+            joined = writer.combine(plan, own, other)
             at.here.block.add_op(kernel.StoreOp(joined, shared, position, 0, 0))
 
         branch(launch.at, launch.is_below(position, size, distance), halve)

@@ -19,6 +19,7 @@ BYTES = 2
 """Bytes of an element: a pair is the word of 32 bits that threads exchange. Pairs of four bytes fill sectors as they
 are."""
 _PAIR = 2
+"""Elements of a word."""
 _FOUR, _OF_FOUR = "?four", "?of four"
 
 

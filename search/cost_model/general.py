@@ -17,12 +17,20 @@ from .saved import SavedCostModel, known_features
 from .threads import at_most
 
 TREES = 200
+"""Of 3,737 candidates of 344 workloads (H200): what the model picks of a held-out workload takes 1.23x the best one's
+time; 400 slower trees gave nothing more."""
 LEAVES = 24
+"""Of a tree; with 10 or 48 the same."""
 RATE = 0.08
+"""Part of its values that each tree adds; half of it with twice the trees gave nothing more."""
 BINS = 63
+"""Values of a column that splits tell apart: a quarter of scikit-learn's usual 255, which take longer to learn from. A
+choice: holes have some ten choices each."""
 PENALTY = 100.0
-"""Of the linear part, in samples."""
+"""Of the linear part, in samples. A choice."""
 SEEN_PERCENT = 95
+"""Percent of the workloads it learned from that are as large at most as what it is believed of. A choice: more would
+let a few very large ones vouch for what lies between."""
 UNSEEN: Mapping[str, float] = {WORK: -1.0, STAGES: -1.0}
 """Less than any candidate has, by the column's name."""
 

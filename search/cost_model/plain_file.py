@@ -24,7 +24,9 @@ Plain: TypeAlias = "bool | int | float | str | Array | Sequence[Plain] | Mapping
 
 _DTYPES = ("<f4", "<f8", "<i8")
 _DIGEST_BYTES = 64
+"""Hexadecimal digits of SHA-256."""
 _LONGEST_HEADER = 1 << 24
+"""Bytes: 16 MiB, of which columns of `MOST_COLUMNS` take a tenth."""
 _LARGEST = 1 << 53
 """Whole numbers that any reader of JSON holds exactly."""
 

@@ -12,6 +12,7 @@ from .protocol import MOST_COLUMNS, CostModel, Floats, Tasks, check_width
 from .saved import SavedCostModel, as_state
 
 _LAST_TASK = (1 << 31) - 1
+"""Numbers of tasks are kept in 32 bits."""
 
 
 class Pretrained(SavedCostModel):

@@ -25,9 +25,10 @@ from .samples import Samples
 TEACHABLE = "trees"
 """The cost model that starts from other tasks: the one of a search unless told otherwise."""
 MOST_RECORDS = 512
-"""The latest records of other tasks that are looked at: more would outvote what a search measures itself."""
+"""The latest records of other tasks that are looked at: more would outvote what a search measures itself. A choice."""
 MOST_TASKS = 8
-"""The tasks of the latest records that are made again, which takes some tenths of a second each."""
+"""The tasks of the latest records that are made again, which takes some tenths of a second each. A choice: the time
+before the first trial."""
 
 
 class Taught(Protocol):

@@ -22,20 +22,31 @@ after twice as many), and take a third of the time; on functions of features bot
 RANDOMISED = 20
 """Randomised trees of a member."""
 MANY = 2000
-"""Samples of each member of the ensemble at most: what bounds the time to learn from tens of thousands of records."""
+"""Samples of each member of the ensemble at most: what bounds the time to learn from tens of thousands of records. A
+choice."""
 TREES = 50
+"""Of a member. A choice: the time of a fit (`benchmarks/scoring.py`) against what a search's few hundred samples can
+say."""
 PENALTY = 10.0
+"""Of a trend's slopes, in samples. A choice: as ten samples weigh, so that a line through few is nearly flat."""
 BINS = 63
+"""Values of a column that splits tell apart: as in `general`."""
 FEWEST_FOR_TREND = 8
+"""Samples without which a member is trees alone. A choice: a line through fewer is mostly noise."""
 FEW_LEAVES = 15
+"""Of a tree, of few samples. A choice, with `MANY_LEAVES`: smaller trees miss pairs of decisions, larger ones learn
+noise."""
 MANY_LEAVES = 20
+"""The same of many samples."""
 _MOST_THREADS = 1024
+"""Of a model in a file: more than any machine would gain by."""
 _MOST_SEED = (1 << 32) - 1 - 1024
 """Seeds that scikit-learn takes, less the members' numbers."""
 _MOST_MEMBERS = 64
 """Of a model in a file."""
 COLUMNS_A_SPLIT = 32
-"""About how many columns a split chooses from, where there are more: many say nearly the same."""
+"""About how many columns a split chooses from, where there are more: many say nearly the same. A choice: the time of a
+fit."""
 
 
 class BoostedTrees(SavedCostModel):

@@ -10,7 +10,8 @@ from .plain_file import Fields, Plain, PlainFileError
 from .protocol import Floats
 
 MARGIN = 0.3
-"""Distance beyond the values it was fitted to that a trend is believed, in their unit."""
+"""Distance beyond the values it was fitted to that a trend is believed, in their unit. A choice: in logarithms to base
+2 a quarter more."""
 
 
 @dataclass(frozen=True)

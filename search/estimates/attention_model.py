@@ -26,7 +26,8 @@ from .tensor_model import APART, MOST_WRITTEN, UNIT_SPEEDS, Array, allotted, res
 ELEMENT_INSTRUCTIONS = 16
 """Instructions for a score: scale, mask, maximum, exponential, sum, roundings. Counted in the code, not measured."""
 RESULT_INSTRUCTIONS = 3
-"""Instructions for an element of a result in each block of keys: the running sum is scaled, and the new one added."""
+"""Instructions for an element of a result in each block of keys: the running sum is scaled, and the new one added.
+Counted in the code, not measured."""
 GROUP_ELEMENT_INSTRUCTIONS, GROUP_RESULT_INSTRUCTIONS = 7, 1
 """The same of warp groups, which need no instructions to load factors and to start sums. Counted, not measured."""
 ISSUED_APART, ISSUED_ALONE, ENOUGH_WARPS = 0.93, 0.4, 3
@@ -40,12 +41,13 @@ OTHER_REGISTERS = 72
 """Registers of a thread for fragments, rows, addresses and counters: 151 are taken of 64 keys and elements, 211 of 32
 queries, 32 keys and 64 elements, 223 of 64 keys and 128 elements (CUDA 13, sm_90)."""
 RELUCTANCE = 1e-3
-"""Part of the time that each block more costs which registers are to let fit: of equals the one that asks for least."""
+"""Part of the time that each block more costs which registers are to let fit: of equals the one that asks for least. A
+choice: less than estimates can tell apart."""
 GROUP_OTHER_REGISTERS = 24
 """The same of warp groups, which load no fragments: 95 are taken of 64 keys and elements, 126 of 64 keys and 128
 elements, 140 of 128 keys and 64 elements, 185 of 128 and 128, without a spill (CUDA 13, sm_90a)."""
 ROW_INSTRUCTIONS = 30
-"""Instructions for a row that a thread shares: shuffles, and the factors of sums."""
+"""Instructions for a row that a thread shares: shuffles, and the factors of sums. Counted in the code, not measured."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ Array = npt.NDArray[np.float64]
 
 KEPT = 0.5
 """Part of a cache that keeps what is used again: the rest streams through (Goto and van de Geijn, Anatomy of
-High-Performance Matrix Multiplication)."""
+High-Performance Matrix Multiplication). With 0.25 and 0.75 27 and 26 of 58 default schedules change, in 0.95 and 0.98
+of the time (0.65 to 1.22, Zen 3): it is flat."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from .tile_model import CYCLES_PER_S, FMA_LATENCY, FMA_PER_CYCLE, LOADS_PER_CYCL
 Array = npt.NDArray[np.float64]
 
 JOIN_CYCLES = 2.0
-"""Cycles of each halving of a vector of partial sums: a shuffle and an addition."""
+"""Cycles of each halving of a vector of partial sums: a shuffle and an addition. With 1 and 4 none of 58 default
+schedules changes (Zen 3)."""
 
 
 @dataclass(frozen=True)

@@ -19,31 +19,39 @@ FILL_BYTES_PER_CYCLE_SM = 40
 MEMORY_BYTES_PER_S = 4.3e12
 """Bandwidth of global memory: nine tenths of the 4.8e12 bytes a second of an H200 (NVIDIA's data sheet)."""
 GLOBAL_LATENCY = 800
-"""Cycles from a load of global memory to its value, with what queues before it."""
+"""Cycles from a load of global memory to its value, with what queues before it. A choice: more favours resident
+warps."""
 SHARED_LATENCY = 24
-"""Cycles that a reduction step waits for its operands where it is not unrolled with the next ones."""
+"""Cycles that a reduction step waits for its operands where it is not unrolled with the next ones. About what
+microbenchmarks of Volta and later give of a load (Jia et al. 2018: 19)."""
 COPY_INSTRUCTIONS = 6
-"""Instructions to move one vector to shared memory, address arithmetic included."""
+"""Instructions to move one vector to shared memory, address arithmetic included. Counted in the code, not measured."""
 STEP_INSTRUCTIONS = 6
-"""Instructions of a loop around a reduction step that is not unrolled."""
+"""Instructions of a loop around a reduction step that is not unrolled. Counted in the code, not measured."""
 FILL_INSTRUCTIONS = 20
-"""Instructions around one fill of shared memory and its use, about. No measurement is kept."""
+"""Instructions around one fill of shared memory and its use, about. A choice: two barriers, a test and the addresses of
+two copies; more would favour fewer, larger fills."""
 UNROLLED_LATENCY = 2.0
-"""Cycles that a reduction step waits for operands where it is unrolled with others. No measurement is kept."""
+"""Cycles that a reduction step waits for operands where it is unrolled with others. A choice: a twelfth of the latency,
+as some twelve loads are on their way; more would favour unrolling."""
 SHARED_RESERVED = 1024
 """Bytes of shared memory that CUDA takes for each resident block (CUDA C++ programming guide, from 8.0 on)."""
 VECTOR_GAIN = 0.25
-"""Part of the time of joining parts that vectors of any width would save. No measurement is kept."""
+"""Part of the time of joining parts that vectors of any width would save. A choice: it only orders widths that are
+equal otherwise."""
 BARRIER_CYCLES = 40
-"""Cycles that a barrier takes, about. No measurement is kept."""
+"""Cycles that a barrier takes, about. A choice: more would favour fewer, larger fills."""
 MOST_FMAS = 2048
-"""Multiply-adds of a thread that are written out one after the other: compiling more takes seconds."""
+"""Multiply-adds of a thread that are written out one after the other: compiling more takes seconds. NVRTC 13 takes 1.1
+s for 2048 and 3.3 s for 4096 (`passes.lower._unrolled_loops`)."""
 PADDING = 4
 """Elements that a row of a turned operand has beyond a multiple of the banks: vectors stay aligned in it."""
 LAUNCH_S = 1.5e-6
-"""Seconds from one kernel of a graph to the next."""
+"""Seconds from one kernel of a graph to the next. A choice: it decides where a second kernel pays, and nothing beside
+kernels that take long."""
 MOST_HELD = 32
-"""Elements that a thread may have on their way to shared memory: each is loaded and stored by code of its own."""
+"""Elements that a thread may have on their way to shared memory: each is loaded and stored by code of its own. A
+choice: an eighth of the registers of a thread."""
 
 
 @dataclass(frozen=True)

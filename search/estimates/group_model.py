@@ -23,7 +23,8 @@ BULK_APART, COPIED_APART = 0.05, 0.17
 """Part of the time of what runs beside the slowest unit that is not hidden, where the copy engine copies, and where
 threads do: products of 4096 take 203 us and 269, by hand on an H200."""
 MOST_PRODUCTS = 32
-"""Products that are written out in a fill, each with a name for every sum of a thread. Not measured."""
+"""Products that are written out in a fill, each with a name for every sum of a thread. A choice: the assembler's time
+against loops around products."""
 BARRIER_BYTES = 8
 """Bytes of a barrier that copies arrive at, one for each fill."""
 ALIGNMENT = 1024

@@ -22,7 +22,8 @@ GPU_RESOURCES = ("arithmetic", "issue", "memory", "L2", "shared memory", "latenc
 OCCUPANCY = "occupancy"
 """The limit of a block that latency binds, of which as many warps as a multiprocessor can hold would hide some."""
 _HIDDEN = 0.8
-"""Part of the latency's time that is left then, below which the lack of warps is what binds; nobody measured it."""
+"""Part of the latency's time that is left then, below which the lack of warps is what binds. A choice: it decides a
+word of the report, and no kernel."""
 
 
 @dataclass(frozen=True)

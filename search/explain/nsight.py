@@ -18,6 +18,7 @@ from ..task import SearchTask
 SECTIONS = ("SpeedOfLight", "MemoryWorkloadAnalysis", "WarpStateStats", "SchedulerStats", "Occupancy", "LaunchStats")
 """Sections of Nsight Compute that say what binds a kernel; all of them take some tens of passes."""
 TIMEOUT_S = 120.0
+"""Of a profiler's run. A choice: far beyond what counters of a few launches take, so that only a hung one is ended."""
 
 METRICS = (
     "Duration",

@@ -21,7 +21,7 @@ _TIMES = 0b11
 """PERF_FORMAT_TOTAL_TIME_ENABLED and _RUNNING: by these a counter that shared its register is scaled."""
 _ENABLE, _DISABLE, _RESET = 0x2400, 0x2401, 0x2403
 
-_HARDWARE, _SOFTWARE, _CACHE = 0, 1, 3
+_HARDWARE, _CACHE = 0, 3
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,6 @@ EVENTS = (
     Event("stalled cycles (front end)", _HARDWARE, 7),
     Event("stalled cycles (back end)", _HARDWARE, 8),
 )
-TASK_CLOCK = Event("task clock, ns", _SOFTWARE, 1)
-"""Time that threads run, which a kernel counts without hardware."""
 
 
 @dataclass(frozen=True)

@@ -119,9 +119,10 @@ COPIES = (
 )
 
 LEVELS = 5
-"""Loops outside of the straight-line code with features of their own, from the innermost outwards."""
+"""Loops outside of the straight-line code with features of their own, from the innermost outwards. A choice: the loops
+of a tile around registers and caches."""
 TILE = 3
-"""Unrolled loops with features of their own, likewise."""
+"""Unrolled loops with features of their own, likewise. A choice: rows, columns and a step."""
 
 LOOPS = (
     *(

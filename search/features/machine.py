@@ -47,4 +47,4 @@ def machine_of(target: Target) -> Machine:
 SECTOR_BYTES = 32
 """Bytes of the smallest fetch from global memory (CUDA C++ Best Practices Guide, coalesced access)."""
 BASE_REGISTERS = 24
-"""Registers for indices and addresses, about."""
+"""Registers for indices and addresses, about. A choice: with accumulators they order candidates, and refuse none."""

@@ -42,6 +42,7 @@ class StageMovement:
 
 
 _END = -1
+"""Key of the last iteration among the places of a loop that are kept, as 1 is of the second."""
 
 
 class Movement:

@@ -40,7 +40,7 @@ def bounds_of(
     machine = machine or machine_of(nest.target)
     if nest.target.is_gpu:
         pairs = min(view.stage.arithmetic.get("add", 0), view.stage.arithmetic.get("multiply", 0)) if fused else 0
-        return _gpu_bounds(nest, view, launch, machine, pairs)
+        return _gpu_bounds(view, launch, machine, pairs)
     return _cpu_bounds(nest, view, machine)
 
 
@@ -98,7 +98,7 @@ def traffic(view: StageView, cache_bytes: int) -> Size:
     return result
 
 
-def _gpu_bounds(nest: NestView, view: StageView, launch: KernelLaunch, machine: Machine, pairs: int) -> Bounds:
+def _gpu_bounds(view: StageView, launch: KernelLaunch, machine: Machine, pairs: int) -> Bounds:
     threads = maximum(1, view.tasks * view.threads)
     warps_in_all = maximum(1, threads / WARP)
     per_warp = view.trips / threads

@@ -14,8 +14,11 @@ from .backend_api import Executable
 Array = npt.NDArray[Any]
 
 _ALIGNMENT = 64
+"""Bytes that arrays start at a multiple of: a cache line."""
 FENCE_BYTES = 4096
+"""Bytes around an array that nobody may write: a page, as strides of tiles go beyond an end by a vector or a row."""
 FENCE_VALUE = 0xA5
+"""A byte that is neither 0 nor 255, which a program writes most."""
 
 
 def _fenced(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Array, Array]:

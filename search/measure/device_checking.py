@@ -14,6 +14,7 @@ from .checking import FENCE_BYTES, FENCE_VALUE, Buffers, poison_value
 Array = npt.NDArray[Any]
 
 _WORD = 4
+"""Bytes that a thread compares at a time."""
 
 
 class Checks(Protocol):

@@ -20,8 +20,13 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MOST_PROCESSES = 256
 """More than a compiler and what it calls have; a kernel that forks without end soon has thousands."""
 _LOOK_EVERY_MS = 500
+"""Milliseconds between two counts of a worker's processes. A choice: before a kernel that forks has thousands, and rare
+enough to cost nothing."""
 _END_WITHIN_S = 10.0
+"""Seconds in which processes that were killed must be gone. A choice: they are at once, unless the kernel waits for a
+device."""
 _STARTED_TOO_MANY = 1
+"""Exit code of a worker that was ended for that."""
 
 
 def main() -> int:

@@ -13,6 +13,8 @@ from .measurement import MeasureError, Measurement
 from .timing import TimingSettings
 
 _MOST_LOST_IN_A_ROW = 5
+"""Workers that may end one after the other without an answer. A choice: one candidate in ten that ends its worker does
+so five times in a row once in 100,000."""
 _MOST_KNOWN = 4096
 """Artifacts whose results are remembered, at some 0.5 KB each, so that memory does not grow with a search."""
 

@@ -13,6 +13,7 @@ from .measurer import MeasureTask
 from .reference import make_reference
 
 _NUMBERS = 1 << 15
+"""Elements of the kernel that is tried first: enough for blocks of threads, or a vector of each core."""
 _CALLED = {"pocl": "Portable Computing Language"}
 """Names that devices of a model give themselves, where they are not the model's."""
 

@@ -17,11 +17,13 @@ from . import wire
 from .spawn import spawn
 
 _SEND_TIMEOUT_S = 10.0
+"""Seconds until an order that a worker does not read counts as lost: artifacts of megabytes take milliseconds."""
 _END_TIMEOUT_S = 15.0
 """For a guard to end all that its worker started."""
 _GOING_S = 2.0
 """For a process that has closed its socket to end, so that it is not taken for killed."""
 _LAST_WORDS = 3000
+"""Bytes of a worker's output that are quoted where it ends: some 40 lines."""
 _USUAL = f"{__package__}.worker"
 
 

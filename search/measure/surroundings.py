@@ -8,6 +8,7 @@ import signal
 
 _LIMITS = {name: getattr(resource, name) for name in sorted(dir(resource)) if name.startswith("RLIMIT_")}
 _STANDARD = (0, 1, 2)
+"""Descriptors of standard input, output and error (POSIX)."""
 
 
 class LeftInChild(BaseException):

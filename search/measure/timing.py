@@ -8,8 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _MOST_RUNS = 1_000_000
+"""Runs of a repeat: a second of the shortest kernels, of 1 us."""
 _PROBES = 3
+"""Probes of a kernel that seems slower than all that are wanted, at least: the first is cold."""
 _PROBING_S = 0.02
+"""Seconds of such probes, at least: A choice: some time slices of other processes are over by then."""
 _PROBE_S = 0.001
 """A probe that decides is so many seconds long: launches alone take a few microseconds each."""
 

@@ -26,6 +26,7 @@ from .surroundings import LeftInChild, Surroundings
 from .timing import TimingSettings, measure_times
 
 _LONGEST_MESSAGE = 6000
+"""Characters of an error that are kept, its start and its end: a traceback and a compiler's first errors."""
 _MOST_FILE_BYTES = 1 << 30
 """Of a file that a candidate writes, its output among them; compilers' are megabytes."""
 _OOM_SCORE = "500"

@@ -201,10 +201,8 @@ def select(
     ]
 
 
-def best(
-    records: Iterable[Record], workload_hash: str | None = None, target: str | None = None, device: str | None = None
-) -> Record:
-    """Return the fastest right record among those that match; raises RecordError when there is none.
+def best(records: Iterable[Record]) -> Record:
+    """Return the fastest right record; raises RecordError when there is none.
 
     Trials were each timed once, at different moments; a run-off timed the best of them in turn. So its winner stands,
     on its workload, target and device, for what came before it: trials and winners of the schedules that competed, and
@@ -213,10 +211,10 @@ def best(
     failed in the run-off does not. "Before" is
     the order of the records, of a file that of its lines: no clock decides, and no stamp hides a better trial.
     """
-    matching = select(records, workload_hash, target, device)
-    found = distill(matching)
+    given = list(records)
+    found = distill(given)
     if not found:
-        raise RecordError(_no_valid(matching, workload_hash, target, device))
+        raise RecordError(_no_valid(given))
     return min(found, key=lambda r: r.time_s)
 
 
@@ -262,13 +260,11 @@ def _may_be_better(record: Record, known_s: float) -> bool:
     return record.role is Role.WINNER or record.time_s < known_s
 
 
-def _no_valid(matching: Sequence[Record], workload_hash: str | None, target: str | None, device: str | None) -> str:
-    wanted = {"workload": workload_hash, "target": target, "device": device}
-    what = ", ".join(f"{name} {value}" for name, value in wanted.items() if value is not None) or "any workload"
-    if not matching:
-        return f"no record for {what}: tune it first"
-    counts = ", ".join(f"{n} {code}" for code, n in Counter(r.error.value for r in matching).most_common())
-    return f"no valid record for {what}: {len(matching)} record(s), all failed ({counts}); tune it again"
+def _no_valid(records: Sequence[Record]) -> str:
+    if not records:
+        return "no record of it: tune it first"
+    counts = ", ".join(f"{n} {code}" for code, n in Counter(r.error.value for r in records).most_common())
+    return f"no valid record: {len(records)} record(s), all failed ({counts}); tune it again"
 
 
 def distill(records: Iterable[Record]) -> list[Record]:

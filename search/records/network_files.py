@@ -16,6 +16,7 @@ from .record import LONGEST_LINE
 
 _SUFFIX = ".network.json"
 _MOST_TASKS = 1 << 14
+"""Of a network in a file; the largest known have some hundreds."""
 
 
 class NetworkFileError(ValueError):

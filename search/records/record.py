@@ -31,6 +31,7 @@ _DEEPEST = 16
 _MOST = 1 << 16
 """Elements of a list."""
 _LARGEST = (1 << 63) - 1
+"""Whole numbers of 64 bits with a sign."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SHOWN = 40
 """Characters of a wrong value that an error shows."""

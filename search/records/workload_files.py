@@ -33,6 +33,7 @@ _HASH = re.compile(r"[A-Za-z0-9_-]{1,100}")
 WORKLOAD_MARKS = (b"builtin.module", b"module")
 """Marks of a file of a workload's IR."""
 _LONGEST_REASON = 400
+"""Characters of a parser's sentence that are quoted."""
 _PARSER_ERRORS = (
     ValueError,
     TypeError,

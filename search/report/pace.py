@@ -12,7 +12,7 @@ NEAR = 1.05
 """Times of the best that count as near it."""
 PAUSE_S = 60.0
 """Seconds beyond a trial's own between two trials from which on the search had stopped, to be resumed later. It is the
-time that a device may be waited for; a batch is proposed in a second or two. Not measured."""
+time that a device may be waited for; a batch is proposed in a second or two. A choice."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from .vega import figure, scripts
 FindLimits = Callable[[RecordGroup], Limits | None]
 
 _MOST_BARS = 14
+"""Of a chart: more do not fit a screen's height."""
 _FEATURES = {feature.name: f"{feature.text}, {feature.unit}" for feature in (*catalogue(), PRIOR)}
 """The meaning of each feature of the cost model, and its unit."""
 _NO_OPERATIONS = "operations of a run are not known"

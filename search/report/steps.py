@@ -15,6 +15,7 @@ from ...passes.primitive import Primitive, ScheduleError, in_words
 from ..sketch.as_python import call
 
 CONTEXT_LINES = 2
+"""Unchanged lines around a change that are shown."""
 
 
 @dataclass(frozen=True)

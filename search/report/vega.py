@@ -18,6 +18,7 @@ from ...dialects.shown_text import printable
 
 INSTALL = "pip install 'loopwright[report]'"
 HEIGHT = 280
+"""Of a chart, in pixels."""
 Spec = dict[str, Any]
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -43,6 +44,7 @@ ANYWHERE = {
 """Colours of a picture that is to be read on a light and on a dark ground, as a notebook may have either."""
 _COLOUR = re.compile(r'"\$(\w+)"')
 _PICTURE_WIDTH = 860
+"""Of a chart without a browser, in pixels: the page's text is as wide."""
 
 
 class MissingCharts(MissingRequirement):

@@ -17,16 +17,18 @@ UNEQUAL_PARTS = (2, 4, 8, 16, 32)
 SLICES = (2, 4, 8)
 """Parts of a reduction on the threads of one block."""
 FEWEST_OF_PART = 4
-"""Terms of a part, at least. No measurement is kept: parts of fewer are one fill of shared memory."""
+"""Terms of a part, at least. A choice: parts of fewer are one fill of shared memory, of which nothing is hidden."""
 LONG = 32
-"""Extents from which on threads may be as many as any divisor: with fewer, blocks of whole warps are rare."""
+"""Extents from which on threads may be as many as any divisor: with fewer, blocks of whole warps are rare. A choice: a
+warp."""
 MOST_DIVISORS = 6
-"""Divisors that are added to a list: those of most extents, and few enough for a search."""
+"""Divisors that are added to a list. A choice: those of most extents, and few enough for a search."""
 EVEN = 8
-"""Extents that this divides do well with factors that are powers of two."""
+"""Extents that this divides do well with factors that are powers of two. A choice: threads and results of them are 8
+together at least."""
 
 UNKNOWN_THREADS = 256
-"""Threads of a block where a target does not say how many it may have. Not measured: most devices take as many."""
+"""Threads of a block where a target does not say how many it may have. A choice: most devices take as many."""
 
 
 def parts_of(extent: int, sliced: bool) -> tuple[int, ...]:

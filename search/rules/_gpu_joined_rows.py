@@ -16,10 +16,11 @@ from ._gpu_row_steps import ReduceLoops, local, reducing, repeat, split_reductio
 THREADS = (32, 64, 128, 256, 512, 1024)
 """Threads that join a row: whole warps, and powers of two."""
 FEWEST_OF_THREAD = 4
-"""Terms that a thread has without a search, at least, before it joins others. Not measured: chosen so that reading a
-row takes longer than the five shuffles of a warp."""
+"""Terms that a thread has without a search, at least, before it joins others. A choice: reading them takes as long as
+the five shuffles of a warp, about."""
 USUAL_THREADS = 256
-"""Threads that join a row without a search, at most, where there are rows for all multiprocessors."""
+"""Threads that join a row without a search, at most, where there are rows for all multiprocessors. A choice: eight
+warps, two for each scheduler of a multiprocessor, as of tiles."""
 
 
 def joining_threads(owner: str, target: Target, longest: int, terms: int, usual: int = USUAL_THREADS) -> Hole:

@@ -28,7 +28,8 @@ TILES = (1, 2, 4)
 THREADS = (32, 64, 128, 256, 512)
 """Threads of a block."""
 USUAL_THREADS = 256
-"""Threads of a block without a search."""
+"""Threads of a block without a search. A choice: eight warps, two for each scheduler of a multiprocessor, as of
+tiles."""
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from ._gpu_division import Division
 from ._gpu_factors import INNER, LONG, STEPS, THREADS, factors_of, odd_divisors, up_to
 
 SMALL = 8
-"""A reduce axis up to this extent, such as a filter's, is in shared memory as a whole. Not measured: chosen so that
-filters of 1 to 7 elements are."""
+"""A reduce axis up to this extent, such as a filter's, is in shared memory as a whole. A choice: filters of 1 to 7
+elements are, and no channels."""
 MOST_AXES = 4
-"""Spatial axes that are tiled, counting fused ones as one; further ones outside are left to the grid. Not measured: it
-is what a convolution has but for its batch."""
+"""Spatial axes that are tiled, counting fused ones as one; further ones outside are left to the grid. A choice: it is
+what a convolution has but for its batch, and each more is two holes."""
 VIRTUAL = (1, 2, 4)
 """Virtual threads along an axis."""
 WIDTHS = (1, 2, 4)
@@ -36,20 +36,21 @@ UNROLLED = (0, 32, 128, 512)
 """Statements that the loops of a reduction step may become when they are unrolled."""
 
 MOST_INNER = 16
-"""Results of a thread along an axis, at most. Not measured: two axes of them are all registers that a thread has."""
+"""Results of a thread along an axis, at most. A choice: two axes of them are all registers that a thread has."""
 _LEAST_COPIED_BYTES = 4
 """The least that a thread copies to shared memory while it goes on (PTX ISA, cp.async)."""
 USUAL_INNER = 4
-"""Results of a thread along an axis without a search: one vector of float32."""
+"""Results of a thread along an axis without a search: one vector of float32. A choice: two axes of them are 16 sums,
+which hide the latency of a multiply-add."""
 USUAL_STEP = 8
-"""Reduction steps between two fills of shared memory without a search, at most. Not measured: chosen so that the
-defaults fit the smallest shared memory, that of embedded GPUs."""
+"""Reduction steps between two fills of shared memory without a search, at most. A choice: the defaults fit the smallest
+shared memory, that of embedded GPUs."""
 USUAL_THREADS = 256
-"""Threads of a block without a search, at most: eight warps, two for each scheduler of a multiprocessor."""
+"""Threads of a block without a search, at most: eight warps, two for each scheduler of a multiprocessor. A choice."""
 USUAL_SLICE_THREADS = 128
-"""The same for one of several slices, of which there are two without a search."""
+"""The same for one of several slices, of which there are two without a search: as many in all."""
 USUAL_THREADS_OF_AXIS = 16
-"""Threads along one axis without a search: a square of them is a block."""
+"""Threads along one axis without a search: a square of them is a block. A choice, as is that."""
 
 
 @dataclass(frozen=True)

@@ -40,26 +40,27 @@ USUAL_ROWS_ACROSS = 32
 FEW_ROWS_ACROSS = 8
 """The same where there are fewer than a warp of rows for each multiprocessor."""
 FEWEST_OF_LANE = 4
-"""Terms of a lane without a search, at least."""
+"""Terms of a lane without a search, at least: as of `FEWEST_OF_THREAD` of joined rows. A choice."""
 MOST_USUAL_LANES = 64
-"""Lanes of such a row without a search, at most."""
+"""Lanes of such a row without a search, at most. A choice: with 32 rows more than a block's threads."""
 MOST_USUAL_THREADS = 512
-"""Threads of a block of such rows without a search, at most. Not measured, as are the other numbers here: chosen so
-that two to four blocks fill the 2048 threads of a multiprocessor."""
+"""Threads of a block of such rows without a search, at most. A choice, as are the other numbers here: two to four
+blocks fill the 2048 threads of a multiprocessor."""
 ROWS_SHORT = (1, 4, 8, 16, 32, 64, 128, 256)
 """Rows of a block where each is shorter than a warp."""
 LANES_SHORT = (1, 2, 4, 8, 16)
 """Lanes of such a row."""
 USUAL_THREADS_SHORT = 128
-"""Threads of a block of such rows without a search."""
+"""Threads of a block of such rows without a search. A choice."""
 ROWS_LONG = (1, 2, 4, 8, 16)
 """Rows of a block where each fills a warp."""
 LANES_LONG = (8, 16, 32, 64, 128)
 """Lanes of such a row."""
 USUAL_THREADS_LONG = 256
-"""Threads of a block of such rows without a search."""
+"""Threads of a block of such rows without a search. A choice: eight rows of a warp."""
 FEW_ROWS_LONG = 8
-"""Such rows for each multiprocessor up to which a block takes one, of twice as many lanes, without a search."""
+"""Such rows for each multiprocessor up to which a block takes one, of twice as many lanes, without a search. A choice:
+with as many blocks of 256 threads it is full."""
 
 
 class HoleChoices(NamedTuple):

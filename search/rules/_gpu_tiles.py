@@ -30,7 +30,8 @@ from ._gpu_slices import SlicedResult, write_slices
 from ._gpu_tile_plan import GpuTilePlan, GpuVariant, StagedOperand, gpu_model, join_width, plan_tiles
 
 JOINING_THREADS = 128
-"""Threads of a block of the kernel that adds up the parts of a split reduction. Not measured: it only moves memory."""
+"""Threads of a block of the kernel that adds up the parts of a split reduction. A choice: it only moves memory, which
+any number of whole warps does."""
 
 
 @dataclass(frozen=True)

@@ -12,20 +12,24 @@ from ..sketch.hole import Columns, Hole, Limit
 UNROLLED = (1, 2, 4, 8)
 """Steps that are written out."""
 LONGEST = 512
-"""Blocks beyond are no help to a cache."""
+"""Blocks beyond are no help to a cache: with 256 and 1024 none of 58 default schedules changes (Zen 3)."""
 USUAL = 256
-"""Steps of a block without a search, about."""
+"""Steps of a block without a search, about. Estimates choose among all blocks where there are any: with 128 and 512
+none of 58 default schedules changes (Zen 3)."""
 WHOLE = 2048
 """Up to this extent an axis that few factors divide is one block without a search.
 
 A product of 192x1009 and 1009x256 takes 432 us in one block, 444 us in blocks of 4 x 63 and 862 us in blocks of 256,
 whose length is only known when it runs (Zen 5, one thread)."""
 MOST_BLOCKS = 12
-"""Blocks that a search chooses among, at most, spread over those there are. No measurement is kept."""
+"""Blocks that a search chooses among, at most, spread over those there are. With 6 and 24 six and three of 58 default
+schedules change, in 0.98 and 0.91 of the time (0.76 to 1.11, Zen 3); more dilute a search."""
 FEWEST_OF_BLOCK = 8
-"""Steps of a block, at least, where it is not all. No measurement is kept."""
+"""Steps of a block, at least, where it is not all. With 2 and 32 22 and 27 of 58 default schedules change, in 0.99 and
+1.02 of the time (Zen 3): it is flat."""
 SHORT_TAIL = 16
-"""A tail is one of so many parts of the extent at most."""
+"""A tail is one of so many parts of the extent at most. With 4 and 64 one of 58 default schedules changes each, in 1.11
+and 1.07 of the time (Zen 3)."""
 
 
 @dataclass(frozen=True)

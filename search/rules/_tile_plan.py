@@ -22,14 +22,15 @@ from ._reduce_steps import covers, steps_of
 from ._turned_epilogue import turning_cycles
 
 SMALL = 8
-"""A reduce axis up to this extent, such as a filter's, is kept whole or unrolled whole. Not measured: chosen so that
-filters of 1 to 7 elements are."""
+"""A reduce axis up to this extent, such as a filter's, is kept whole or unrolled whole. With 4 seven of 58 default
+schedules change, in 0.96 of the time (0.78 to 1.26); with 16 two, in 1.06 (Zen 3)."""
 MOST_ROWS = 3
-"""Spatial axes beside the vectors' that are tiled; further ones outside are tasks. Not measured: those of a
-convolution but for its batch."""
+"""Spatial axes beside the vectors' that are tiled; further ones outside are tasks: those of a convolution but for its
+batch. With 2 three of 58 default schedules change, in 1.13 of the time; with 4 one, in 0.86 (Zen 3), but each more is a
+hole more for all."""
 FUSED_BELOW = 16
-"""Vectors of the last axis below which it may be one with the axis before, so that few lanes are idle. Not measured:
-chosen so that a tail of less than one vector in so many is no matter."""
+"""Vectors of the last axis below which it may be one with the axis before, so that few lanes are idle. With 4 one of 58
+default schedules changes, in 0.94 of the time; with 64 none (Zen 3)."""
 ROW_TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
 """Rows of a register tile: more than its accumulators find registers for."""
 VECTORS = (1, 2, 3, 4, 5, 6, 7, 8)
@@ -40,7 +41,8 @@ USUAL_VECTORS = 4
 """Vectors side by side in a register tile without a search: with `USUAL_ROWS` it fills 32 registers, the 24
 accumulators beside the vectors and a broadcast."""
 USUAL_ROWS = 6
-"""Rows of a register tile along one axis without a search, at most."""
+"""Rows of a register tile along one axis without a search, at most. Estimates choose among all of them: with 4 none of
+58 default schedules changes (Zen 3)."""
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,16 @@ from ._lanes import is_costly
 from ._turned import turned_axes
 
 SCATTER_CYCLES = 3.0
-"""To store one lane of a vector."""
+"""To store one lane of a vector (measured on a Zen 5)."""
 ALIASED_CYCLES = 20.0
-"""To store one where neighbouring lanes are multiples of `ALIAS_BYTES` apart, which are one set of a cache."""
+"""To store one where neighbouring lanes are multiples of `ALIAS_BYTES` apart, which are one set of a cache (measured on
+a Zen 5)."""
 ALIAS_BYTES = 2048
 """Bytes apart at which lines fall into few sets of a first-level cache, of which 64 have 4096 bytes between them."""
 TURN_CYCLES = 2.0
 """To write an element, and to read it again in tiles of both axes; all of these measured on a Zen 5."""
 COSTLY_TURN_CYCLES = 4.0
-"""The same where what follows is computed in lanes, whose elements are gathered."""
+"""The same where what follows is computed in lanes, whose elements are gathered (measured on a Zen 5)."""
 
 
 def turning_cycles(draft: Draft, anchor: Anchor, apart: bool = False) -> float:

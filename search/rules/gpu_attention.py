@@ -7,6 +7,7 @@ thread holds of the scores is what it needs of the weights, as the two products 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import ClassVar
 
@@ -16,7 +17,6 @@ from ...dialects.intrinsics import Intrinsic, intrinsics
 from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import WARP, Target
 from ...passes.analysis.matrix_product import element_of_buffer, holds_as_sums
-from ...passes.primitive import ScheduleError
 from ..estimates.attention_model import AttentionModel, GroupAttentionModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
@@ -76,8 +76,10 @@ def _ways(draft: Draft, name: str, target: Target) -> list[Draft]:
     """The drafts of the attention whose last block is named; the one given where there is none."""
     started = with_rounded_weights(draft, name)
     plans = [plan_attention(started, started.block(name), target, in_groups) for in_groups in (False, True)]
-    written = [grown for plan in plans if plan is not None and (grown := _written(started, plan)) is not None]
-    return written or [draft]
+    made = [
+        started.with_legal_steps(partial(_write, plan=plan), by_estimate=True) for plan in plans if plan is not None
+    ]
+    return [grown for grown in made if grown is not None] or [draft]
 
 
 def _intrinsics(target: Target, in_groups: bool = False) -> list[Intrinsic]:
@@ -187,13 +189,7 @@ def _product(draft: Draft, name: str, intrinsic: Intrinsic) -> Product | None:
     return found[0] if found else None
 
 
-def _written(draft: Draft, plan: AttentionPlan) -> Draft | None:
-    """A copy of the draft with the steps of a plan; None where a primitive refuses one, or no candidate is legal."""
-    grown = draft.copy()
-    try:
-        write_attention(grown, plan)
-    except ScheduleError:
-        return None
-    grown.names.append(f"attention_{plan.scores.name}")
-    grown.models.append(plan.model)
-    return grown if grown.choose_defaults() else None
+def _write(draft: Draft, plan: AttentionPlan) -> None:
+    write_attention(draft, plan)
+    draft.names.append(f"attention_{plan.scores.name}")
+    draft.models.append(plan.model)

@@ -34,7 +34,8 @@ MOST_ROWS = 16
 """Rows that one column is multiplied with, at most: twice as many float32 operations as an H200 does in the time that
 it reads an element (67 TFLOP/s, 4.8 TB/s)."""
 FEW_ROWS = 4
-"""Rows up to which nothing else is tried: tiles in shared memory read no element of the weight less, and copy each."""
+"""Rows up to which nothing else is tried: tiles in shared memory read no element of the weight less, and copy each. A
+choice: of more rows tiles share the columns."""
 THREADS = (32, 64, 128, 256)
 """Threads that join a dot product: whole warps."""
 COLUMNS = (1, 2, 4, 8)

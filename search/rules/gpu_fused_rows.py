@@ -16,18 +16,19 @@ from ._gpu_joined_rows import plan_joined_rows, write_joined_rows
 from ._gpu_tiled_rows import SHORT, plan_tiled_rows, write_tiled_rows
 
 LONG = 64
-"""Terms from which on several threads for a result pay, whatever their number. No measurement is kept."""
+"""Terms from which on several threads for a result pay, whatever their number. A choice: two for each thread of a warp,
+as `gpu_rows.SHORT_ROW`."""
 THREADS_PER_CORE = 512
-"""Results for each multiprocessor that keep it busy with a thread for each: a quarter of the 2048 it can hold. No
-measurement is kept."""
+"""Results for each multiprocessor that keep it busy with a thread for each. A choice: a quarter of the 2048 it can
+hold."""
 MOST_ALONE = 1 << 18
-"""Elements that one block of threads takes at most where there is a single row: 256 for each of 1024 threads. No
-measurement is kept."""
+"""Elements that one block of threads takes at most where there is a single row. A choice: 256 for each of 1024 threads,
+15 us of a multiprocessor that gets `FILL_BYTES_PER_CYCLE_SM`, beyond which a second launch costs less."""
 MOST_WITHIN = 4
-"""Elements of a row of the last block for each term of its reductions, at most: with more, writing them is what takes
-long, and wants all threads. No measurement is kept."""
+"""Elements of a row of the last block for each term of its reductions, at most. A choice: with more, writing them is
+what takes long, and wants all threads."""
 MOST_DRAFTS = 4
-"""Ways to go on that the rule makes of one draft, at most."""
+"""Ways to go on that the rule makes of one draft, at most. A choice: a search divides its trials among sketches."""
 
 
 class GpuFusedRows(SketchRule):

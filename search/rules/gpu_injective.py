@@ -21,7 +21,8 @@ from ._gpu_turned import plan_gpu_turned, write_gpu_turned
 THREADS = (64, 128, 256, 512, 1024)
 """Threads of a block."""
 USUAL_THREADS = 256
-"""Threads of a block unless searched: enough warps to hide what a load takes, and few enough for several blocks."""
+"""Threads of a block unless searched: enough warps to hide what a load takes, and few enough for several blocks. A
+choice: eight blocks of them fill a multiprocessor."""
 VECTORS = (1, 2, 4)
 """Elements of a thread: up to 16 bytes of float32, the widest access of a thread (CUDA C++ programming guide)."""
 

@@ -20,12 +20,14 @@ from ._gpu_row_steps import repeat, untouched_reduce_loops
 from ._gpu_tiled_rows import ROWS_ACROSS, HoleChoices, plan_tiled_rows, with_tiles, write_tiled_rows
 
 FEWEST_ELEMENTS = 1 << 18
-"""Elements from which on a second kernel costs less than the blocks of threads that a single one leaves idle. No
-measurement is kept, nor for the other numbers here."""
+"""Elements from which on a second kernel costs less than the blocks of threads that a single one leaves idle. A choice,
+as are the other numbers here: 1 MiB, which one multiprocessor reads in 15 us (`FILL_BYTES_PER_CYCLE_SM`), ten times a
+launch."""
 FEWEST_TERMS = 4096
-"""Terms of a result, at least."""
+"""Terms of a result, at least. A choice: four for each of 1024 threads."""
 FEWEST_IN_CHAINS = 1 << 17
-"""Terms of a result where it stands in a chain that one kernel would compute otherwise."""
+"""Terms of a result where it stands in a chain that one kernel would compute otherwise. A choice: half of
+`FEWEST_ELEMENTS`."""
 ACROSS = 32
 """Results that a block of threads has where operands are contiguous along them, about."""
 BLOCKS_PER_CORE = 4

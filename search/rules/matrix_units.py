@@ -28,8 +28,8 @@ from ._ahead import dimension_names, may_be_packed_ahead
 from ._liked import liked_best
 
 MOST_UNITS = 2
-"""Intrinsics that get a sketch each, of those that fit an anchor, by products in a cycle. Not measured: a search
-divides its trials among sketches, and the third best unit of current CPUs does a quarter of the best one's work."""
+"""Intrinsics that get a sketch each, of those that fit an anchor, by products in a cycle. A choice: a search divides
+its trials among sketches, and the third best unit of current CPUs does a quarter of the best one's work."""
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
 """Instructions of a register tile along rows; images of common networks are 7 times a power of 2 wide."""
 COLUMNS = (1, 2, 3, 4)
@@ -167,8 +167,7 @@ def _written(draft: Draft, anchor: Anchor, intrinsic: Intrinsic, target: Target)
     if fresh is None or parts is None:
         return None
     plan = _plan(fresh, intrinsic, parts, target)
-    made = draft.with_steps(lambda grown: _write(grown, plan, target))
-    return made if made is not None and made.make_defaults_legal() else None
+    return draft.with_legal_steps(lambda grown: _write(grown, plan, target))
 
 
 def _write(draft: Draft, plan: UnitPlan, target: Target) -> None:
@@ -180,7 +179,7 @@ def _write(draft: Draft, plan: UnitPlan, target: Target) -> None:
     _take_sums(draft, plan, tile)
     draft.do(Tensorize, block=plan.block, loop=draft.loops(plan.block)[-_digits(plan)], intrinsic=plan.intrinsic.name)
     if panel:
-        _copy(draft, plan, panel, target)
+        _copy(draft, panel, target)
     if target.cores > 1:
         draft.do(Parallel, block=plan.block, loop=task)
     draft.settled.add(plan.block)
@@ -244,7 +243,7 @@ def _take_sums(draft: Draft, plan: UnitPlan, tile: str) -> None:
         draft.settled.add(out)
 
 
-def _copy(draft: Draft, plan: UnitPlan, panel: str, target: Target) -> None:
+def _copy(draft: Draft, panel: str, target: Target) -> None:
     """Pack before all tiles, by all threads: groups of k at once, which are neighbours in the panel."""
     around = draft.loops(panel)
     draft.do(Unroll, block=panel, loop=around[-1])

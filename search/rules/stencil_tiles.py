@@ -32,16 +32,16 @@ from ._lanes import deal, parallel_elements, upto
 ROWS = (1, 2, 4, 8, 16, 32, 64)
 """Rows of a tile."""
 USUAL_ROWS = 8
-"""Rows of a tile without a search."""
+"""Rows of a tile without a search. A choice: a filter of 3 computes a quarter of its rows again."""
 VECTORS = (1, 2, 4, 8, 16, 32)
 """Vectors of a row of a tile."""
 USUAL_VECTORS = 16
-"""The same without a search, at most."""
+"""The same of vectors without a search, at most. A choice: a row of 512 bytes or a line of an image."""
 UNROLLED = 32
-"""Terms of a window that are written out."""
+"""Terms of a window that are written out. A choice: filters of 5 x 5 are whole."""
 STACK_BYTES = 131072
-"""Bytes of a thread's stack for the stages of a tile together. Not measured: chosen so that it is a small part of
-the 8 MiB that threads have by default on Linux, and stays in a second-level cache."""
+"""Bytes of a thread's stack for the stages of a tile together. A choice: a small part of the 8 MiB that threads have by
+default on Linux, which stays in a second-level cache."""
 
 
 class StencilTiles(SketchRule):
@@ -125,8 +125,7 @@ def plan_tiles(draft: Draft, chain: StencilChain, target: Target) -> StencilPlan
 def _written(draft: Draft, chain: StencilChain, target: Target) -> Draft | None:
     """A copy of the draft with the chain in tiles; None where a step of it is not legal, or no tile fits."""
     plan = plan_tiles(draft, chain, target)
-    made = draft.with_steps(lambda grown: _write(grown, plan))
-    return made if made is not None and made.make_defaults_legal() else None
+    return draft.with_legal_steps(lambda grown: _write(grown, plan))
 
 
 def _write(draft: Draft, plan: StencilPlan) -> None:

@@ -25,7 +25,7 @@ from ._lanes import deal, parallel_elements
 THREADS = (32, 64, 128, 256)
 """Threads of a block, a tile each: few, as each holds all elements of its tile in registers."""
 USUAL_THREADS = 128
-"""Threads of a block without a search."""
+"""Threads of a block without a search. A choice: a tile of Winograd's F(4, 3) is 36 registers."""
 
 
 class Transforms(SketchRule):

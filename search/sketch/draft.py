@@ -30,11 +30,12 @@ from .hole import Columns, Derived, Hole, Kind, Limit
 from .population import Population, Rows
 
 DRAWN = 512
-"""Random candidates from which defaults are chosen by estimate: 10 ms."""
+"""Random candidates from which defaults are chosen by estimate: 10 ms. With 128 21 of 58 default schedules change, in
+0.97 of the time (0.77 to 1.61, Zen 3)."""
 CHANGED = 8
 """Of these, the ones that are changed in one hole at a time: from one alone, estimates of tiles end 6% higher."""
 WORTH_A_CHANGE = 0.99
-"""Part of the estimated time down to which a change of one hole is no better: estimates are not as sharp."""
+"""Part of the estimated time down to which a change of one hole is no better: estimates are not as sharp. A choice."""
 
 
 class CostEstimate(Protocol):
@@ -97,6 +98,16 @@ class Draft:
         except ScheduleError:
             return None
         return grown
+
+    def with_legal_steps(self, write: Callable[[Draft], object], by_estimate: bool = False) -> Draft | None:
+        """As `with_steps`, with legal defaults: those of the holes, or what the models like best; None without any.
+
+        With `by_estimate` the models choose the defaults even where those of the holes are legal.
+        """
+        grown = self.with_steps(write)
+        if grown is None:
+            return None
+        return grown if (grown.choose_defaults() if by_estimate else grown.make_defaults_legal()) else None
 
     def hole(self, name: str, choices: tuple[int, ...], default: int, kind: Kind = "tile", axis: str = "") -> Hole:
         """A new hole, as `Hole` has it; its default is made one of the choices."""

@@ -20,16 +20,21 @@ Mask = npt.NDArray[np.bool_]
 WEIGHTS: Mapping[str, float] = {"tile": 1.0, "threads": 1.0, "vector": 0.7, "unroll": 0.5, "stages": 0.5, "parts": 0.7}
 """Weight of changes by a hole's kind; tiles matter most (the auto-schedulers' mutators weigh them with 0.9)."""
 EXCHANGED = 0.15
-"""Share of changes that move a factor from one tile of an axis to another one, so that their product stays."""
+"""Share of changes that move a factor from one tile of an axis to another one, so that their product stays. A choice:
+product-preserving moves are rare among random ones."""
 TWICE = 0.4
-"""Share of changed rows that are changed in another place too."""
+"""Share of changed rows that are changed in another place too. A choice."""
 NEIGHBOUR = 0.6
 """Share of changes that go to the next choice rather than to any."""
 
 _ENUMERATED = 4096
-"""Holes with up to so many combinations are written out rather than drawn from."""
+"""Holes with up to so many combinations are written out rather than drawn from. A choice: a table of some 100 KB."""
 _BATCHES = 6
+"""Times that rows are drawn where a limit refuses most of them. A choice: each is as large as the share of legal rows
+so far asks for; what is still missing comes by `_WALK`."""
 _WALK = 16
+"""Steps of random changes from legal rows that make up for what was not drawn. A choice: a row has some ten holes, each
+changed once or twice."""
 
 
 @dataclass(frozen=True)

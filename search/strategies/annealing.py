@@ -14,11 +14,11 @@ from .order import rows_at, size_of
 from .strategy import Note, Proposal, Strategy, padded
 
 _SMALL = 4096
-"""Spaces up to this size are looked at whole."""
+"""Spaces up to this size are looked at whole. A choice: a tenth of a second at 50,000 candidates a second."""
 _EXPLORE = 0.5
-"""Share of its spread that a candidate is credited with."""
+"""Share of its spread that a candidate is credited with. A choice."""
 _ONE_IN = 16
-"""One candidate in so many is drawn at random, however little the model thinks of it."""
+"""One candidate in so many is drawn at random, however little the model thinks of it. A choice: one of a batch."""
 
 
 class Annealing(Strategy):

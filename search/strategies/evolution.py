@@ -12,7 +12,8 @@ from ..sketch.space import Rows, Space
 from .strategy import Note, Proposal, Strategy, padded
 
 _FEWEST_FRESH = 256
-"""Rows drawn anew in each round from a space, however slow it has been."""
+"""Rows drawn anew in each round from a space, however slow it has been. A choice: a space that has been slow so far is
+not given up."""
 
 
 @dataclass(frozen=True, slots=True)

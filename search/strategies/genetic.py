@@ -12,7 +12,8 @@ from ..sketch.space import GuardedSpace, Rows, Space, SpaceFailure
 from .strategy import Note, Proposal, Strategy, matrix
 
 _TRIES = 4
-"""Rounds of breeding, of twice as many children as are wanted, before the rest of a generation is drawn at random."""
+"""Rounds of breeding, of twice as many children as are wanted, before the rest of a generation is drawn at random. A
+choice: eight children for each that is wanted."""
 
 Individual = tuple[int, tuple[int, ...]]
 """A space, and a row of it."""

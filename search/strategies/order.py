@@ -9,13 +9,16 @@ import numpy as np
 from ..sketch.space import GuardedSpace, Rows
 
 LARGEST_INDEX = (1 << 62) - 1
+"""Spaces are counted in 64-bit integers with a sign."""
 _SHUFFLED = 1 << 16
-"""Spaces of up to so many rows are shuffled as a whole: each row comes up once, to the last one."""
+"""Spaces of up to so many rows are shuffled as a whole: each row comes up once, to the last one. A choice: half a
+megabyte of numbers."""
 _FEWEST, _MOST = 16, 4096
 """Rows whose legality is asked at once: few at first, as few may be wanted."""
 _DRAWN = 64
+"""Rows drawn at a time. A choice: a call for one takes nearly as long."""
 _FRUITLESS = 64
-"""Draws in a row without a new legal row after which a space counts as used up."""
+"""Draws in a row without a new legal row after which a space counts as used up. A choice: 4,096 rows without one."""
 
 
 def in_order(space: GuardedSpace) -> Iterator[tuple[int, ...]]:

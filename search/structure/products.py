@@ -175,9 +175,10 @@ def _aligned(operand: Operand, inner: Axis, n: int) -> bool:
 
 
 WIDER = 1.08
-"""Elements of an axis after padding over those before, at most, where larger tiles divide it then. Not measured."""
+"""Elements of an axis after padding over those before, at most, where larger tiles divide it then. A choice: 197 tokens
+become 208, 5% more."""
 MOST_PADDED = 3
-"""Axes of a group that are padded, the last ones: those of a window."""
+"""Axes of a group that are padded, the last ones: those of a window. A choice: each more multiplies the ways to pad."""
 MULTIPLES, STEPS = (8, 4, 2, 1), (4, 2, 1)
 """Multiples of the intrinsic's rows and columns, and of its steps of k, that an axis is padded to, the best first: 4
 steps are 128 bytes, the widest swizzle."""

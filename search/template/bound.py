@@ -40,6 +40,7 @@ from .space import Rows
 Floats = npt.NDArray[np.float32]
 
 _FIRST_TRIES = 64
+"""Configs that are tried to find one that can be scheduled; templates that refuse more of them are mistaken."""
 
 
 class BoundTemplate:

@@ -28,9 +28,12 @@ from .trace import Trace
 Mask = npt.NDArray[np.bool_]
 
 _CHECKED = 3
+"""Configs of a case that its program is compared on, beside the first. A choice: each takes a replay of the
+template."""
 _DRAWN = 256
+"""Random configs among which those are looked for: a case of one config in a hundred is met."""
 _CAREFUL_FOR = 4
-"""Cases that are each checked against single configs; when all of those agreed, so will the others."""
+"""Cases that are each checked against single configs; when all of those agreed, so will the others. A choice."""
 
 
 @dataclass

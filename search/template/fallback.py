@@ -10,6 +10,7 @@ from .config import Config
 from .knobs.knob import ConfigError
 
 _DRAWS = (64, 512, 4096)
+"""Random configs among which a legal one is looked for, more of them where there is none. A choice."""
 
 
 def fallback_config(task: BoundTemplate) -> Config:

@@ -20,6 +20,7 @@ SKETCH = "sketch"
 """The kind of features that candidates of sketches have; there is no estimate of a rule, so the last one is NaN."""
 
 CURVE_POINTS = 20
+"""Points of each curve of reuse, `sample_n` of AutoTVM's curve features."""
 
 _LOOP_KINDS = ("serial", "unrolled", "vectorized", "parallel", "vthread", "threadIdx", "blockIdx")
 

@@ -21,9 +21,9 @@ from .features import SKETCH
 from .space import Rows
 
 _ASKED = 8
-"""Configs that are asked for a reason where none is legal."""
+"""Configs that are asked for a reason where none is legal. A choice."""
 _DRAWS = 8
-"""Rows drawn for each that is asked for, at most: of a space where few configs are legal, fewer come."""
+"""Rows drawn for each that is asked for, at most: of a space where few configs are legal, fewer come. A choice."""
 
 
 class TemplateSpace:

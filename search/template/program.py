@@ -25,8 +25,10 @@ Floats = npt.NDArray[np.float64]
 Compiled = Callable[[Columns, int], npt.NDArray[np.float32]]
 
 LOOPS = 24
-"""Loops that there are columns for, from the innermost one of the stage that computes most."""
+"""Loops that there are columns for, from the innermost one of the stage that computes most. A choice: tiles of a
+convolution's seven axes."""
 ACCESSES = 4
+"""Buffers of the main stage that there are columns for: a result, two operands and one more."""
 USAGE = tuple(field.name for field in fields(Usage))
 """Fields of Usage that `usage` gives."""
 

@@ -14,6 +14,7 @@ Columns = Mapping[tuple[str, int], Ints]
 """The numbers of each knob by (name, part), a column for a population each; part -1 is the position of the choice."""
 
 POSITION = -1
+"""Stands for the place of a knob's choice, where others are parts of its value."""
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": np.add,

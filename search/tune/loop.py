@@ -45,9 +45,11 @@ __all__ = [
 ]
 
 _HOPELESS_BATCHES = 3
+"""Batches of failures and nothing else after which a search ends. A choice: limits leave few candidates that fail, so
+that 48 failures in a row have one cause."""
 
 _MOST_REFUSED = 4
-"""Candidates that turned out not to be legal, for each trial asked for, after which a search ends."""
+"""Candidates that turned out not to be legal, for each trial asked for, after which a search ends. A choice."""
 
 
 def tune(

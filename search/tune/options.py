@@ -167,7 +167,8 @@ class TuningOptions:
     `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; with `transfer`, `trees` start from what
     `records` know of other tasks of the target. `callbacks` are called with the state and the record after each trial;
     one that returns True ends tuning, in a network that of the task. `verbose` shows each trial. `limits` of the device
-    are kept in the records. Sentences that advise an option have it as `spelled` says.
+    are kept in the records; a function that measures them is called before the first run-off is recorded, when nothing
+    else runs, and its records have them. Sentences that advise an option have it as `spelled` says.
     """
 
     num_measure_trials: int = 64
@@ -185,7 +186,7 @@ class TuningOptions:
     callbacks: Sequence[Callback[TuningState]] = ()
     progress: bool | Progress = True
     verbose: bool = False
-    limits: Limits | None = None
+    limits: Limits | Callable[[], Limits | None] | None = None
     spelled: Spelling = as_keyword
 
     @property

@@ -18,7 +18,7 @@ _SPARKS = 40
 """Bars of the line that shows the best by trial: a narrow terminal has room for them."""
 _BARS = "▁▂▃▄▅▆▇█"
 _TELLING = 8
-"""Candidates of a round that is not over yet, below which its ranking says little."""
+"""Candidates of a round that is not over yet, below which its ranking says little. A choice."""
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
+from ..measure.limits import Limits
 from ..measure.measurement import Measuring
 from ..measure.measurer import MeasureError, Measurement, headline
 from ..measure.process import WorkerStartError
@@ -17,10 +19,15 @@ from .sentences import failure_of
 from .trial import Trial, record_of
 
 RUN_OFF_SHARE = 0.2
-"""Part of a time limit that is kept for the run-off, at most: what is searched in less has little to compare."""
+"""Part of a time limit that is kept for the run-off, at most: what is searched in less has little to compare. A
+choice."""
 
 _SLOWEST = 1.5
-"""Time of the slowest trial that competes, over that of the fastest. Not measured."""
+"""Time of the slowest trial that competes, over that of the fastest. A choice: trials were timed once each, at
+different moments; one this much slower is not the best for noise alone."""
+
+LIMITS_S = 1.0
+"""Seconds that measuring the limits of a CPU takes, about: 0.2 of arithmetic, 0.5 of copying, and compiling both."""
 
 
 @dataclass
@@ -103,8 +110,16 @@ class RunOff:
 
     def _final(self, trial: Record, measurement: Measurement, measurer: Measuring) -> Record:
         """Return the run-off's record of a schedule that was tried before."""
-        again = record_of(self.task, Trial(None), measurement, measurer, self.options, Role.FINAL)
+        again = record_of(self.task, Trial(None), measurement, measurer, self._options_with_limits, Role.FINAL)
         return replace(again, sketch=trial.sketch, decisions=trial.decisions, template=trial.template)
+
+    @cached_property
+    def _options_with_limits(self) -> TuningOptions:
+        """The options, with the limits of the device that are measured now, as no candidate is, where time allows."""
+        limits = self.options.limits
+        if limits is None or isinstance(limits, Limits):
+            return self.options
+        return replace(self.options, limits=limits() if self.deadline.left_s > LIMITS_S else None)
 
     def _finalists(self) -> list[Record]:
         """Return the best trials with distinct schedules, and the default."""

@@ -11,10 +11,11 @@ Objective = Callable[[Sequence[float]], float]
 """From the latency of each task, in seconds, to what is to become small."""
 
 _LEAST = 0.01
-"""Part of its latency that no round is expected to bring a task below."""
+"""Part of its latency that no round is expected to bring a task below. A choice: what no measurement tells from
+noise."""
 
 _MORE_ROUNDS = 5
-"""Rounds that a task must have had beyond all others of its group before it may be found unlike them."""
+"""Rounds that a task must have had beyond all others of its group before it may be found unlike them. A choice."""
 
 
 @dataclass

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..measure.limits import Limits
 from ..measure.measurement import Measurement, Measuring
 from ..records import file as rec
 from ..records.file import DEFAULT_SKETCH, Record, Role
@@ -54,7 +55,7 @@ def record_of(
         flop=task.flop,
         resources=measurement.resources,
         template=_described(task, proposal),
-        limits={} if options.limits is None else options.limits.as_json(),
+        limits=options.limits.as_json() if isinstance(options.limits, Limits) else {},
         fleet=measurement.fleet,
     )
 

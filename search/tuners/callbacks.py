@@ -23,6 +23,7 @@ class Tuning(Protocol):
 
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+"""Of units (SI)."""
 
 
 def log_to_file(path: str | os.PathLike[str]) -> Callback[Tuning]:

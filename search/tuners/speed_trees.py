@@ -11,7 +11,11 @@ from ..cost_model import Floats
 from .rank_trees import Integers, varying, well_chosen
 
 _FEWEST = 8
+"""Samples that are learned from, as of `rank_trees`."""
 _MOST = 512
+"""Samples that are learned from, at most: see `rank_trees`; trees without pairs may have more."""
+_MEMBERS = 2
+"""Ensembles, whose disagreement is the spread: the fewest that have one."""
 _DOUBLINGS = 8.0
 """Configs that are 2^8 times slower than the best, or more, are all alike."""
 
@@ -22,9 +26,8 @@ class SpeedTrees:
     It bounds no threads: whoever calls it does.
     """
 
-    def __init__(self, seed: int = 0, last: int | None = None, members: int = 2) -> None:
+    def __init__(self, seed: int = 0, last: int | None = None) -> None:
         self._seed = seed
-        self._count = members
         self._last = last
         self._members: list[Any] = []
         self._columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -54,7 +57,7 @@ class SpeedTrees:
         design = features[:, self._columns]
         right = scores > 0
         values = np.where(right, np.maximum(0.0, 1 + np.log2(np.where(right, scores, 1.0)) / _DOUBLINGS), -0.1)
-        for member in range(self._count):
+        for member in range(_MEMBERS):
             chosen = np.arange(len(scores)) if not member else rng.integers(len(scores), size=len(scores))
             chosen = chosen[rng.random(len(chosen)) < weights[chosen]]
             if len(chosen) < _FEWEST:

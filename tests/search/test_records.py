@@ -168,12 +168,12 @@ def test_best_is_the_fastest_right_one_that_matches() -> None:
     fast = record(1e-4, workload_hash="other")
     slow, slower = record(2e-3), record(3e-3)
     wrong = failed(ErrorCode.WRONG_RESULT)
-    assert rec.best([slower, fast, slow, wrong], workload_hash="abc") == slow
+    assert rec.best(rec.select([slower, fast, slow, wrong], workload_hash="abc")) == slow
     assert rec.best([slower, fast, slow]) == fast
-    with pytest.raises(RecordError, match="no record for workload abc, target cuda: tune it first"):
-        rec.best([slow], workload_hash="abc", target="cuda")
+    with pytest.raises(RecordError, match="no record of it: tune it first"):
+        rec.best(rec.select([slow], workload_hash="abc", target="cuda"))
     with pytest.raises(RecordError, match=r"2 record\(s\), all failed \(2 WRONG_RESULT\)"):
-        rec.best([wrong, wrong], workload_hash="abc")
+        rec.best([wrong, wrong])
 
 
 def test_a_run_off_overrules_the_trials_before_it() -> None:

@@ -1,11 +1,17 @@
 """Drafts: what they say of the loop nest, and steps that find the names of what they make."""
 
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.passes.schedule.reorder import Reorder
 from loopwright.search.sketch.draft import Draft
+from loopwright.search.sketch.hole import Columns
 
 
 def doubled(*shape: int) -> list[te.Tensor]:
@@ -16,6 +22,16 @@ def doubled(*shape: int) -> list[te.Tensor]:
 def row_sums() -> list[te.Tensor]:
     data = te.placeholder((4, 32), name="data")
     return [data, topi.sum(data, axis=1)]
+
+
+@dataclass(frozen=True)
+class _Larger:
+    """An estimate that likes a hole's larger numbers better."""
+
+    hole: str
+
+    def seconds(self, columns: Columns, /) -> npt.NDArray[np.float64]:
+        return 1.0 / np.asarray(columns[self.hole])
 
 
 def draft_of(*shape: int) -> Draft:
@@ -88,6 +104,22 @@ def test_steps_are_done_on_a_copy_or_not_at_all() -> None:
     assert grown is not None and len(grown.loops("out")) == 3
     assert draft.with_steps(refused) is None
     assert draft.loops("out") == [first, second] and len(draft.parts) == 1
+
+
+def test_steps_leave_legal_defaults_or_nothing() -> None:
+    draft = draft_of(6, 20)
+
+    def write(grown: Draft, least: int, most: int) -> None:
+        hole = grown.hole("width", (2, 4, 8), 2)
+        grown.split("out", grown.loops("out")[-1], (0, hole))
+        grown.limits.append(lambda c: (c["width"] >= least) & (c["width"] <= most))
+        grown.models.append(_Larger("width"))
+
+    moved = draft.with_legal_steps(partial(write, least=3, most=8))
+    kept = draft.with_legal_steps(partial(write, least=0, most=4))
+    liked = draft.with_legal_steps(partial(write, least=0, most=4), by_estimate=True)
+    assert [d.holes[0].default for d in (moved, kept, liked) if d is not None] == [8, 2, 4]
+    assert draft.with_legal_steps(partial(write, least=9, most=9)) is None and not draft.holes
 
 
 def test_a_block_whose_step_is_refused_is_left_to_later_rules() -> None:

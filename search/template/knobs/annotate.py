@@ -24,6 +24,7 @@ _TRIED = {
     "try_unroll_vec": ("none", "unroll", "vec"),
 }
 _GROUPS = {"bind_gpu": 2, "bind_gpu_virtual": 3}
+"""Lists of loops that a policy binds: blocks and threads, with virtual threads between."""
 POLICIES = (*_TRIED, *_GROUPS, "locate_cache")
 _BOUND = tuple(f"{kind}.{letter}" for kind in ("blockIdx", "threadIdx") for letter in "xyz")
 _KINDS = ("none", "unroll", "vec", "fuse", "vthread", *_BOUND)
