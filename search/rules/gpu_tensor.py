@@ -18,7 +18,7 @@ from ..estimates.tensor_model import TensorModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, anchors_in, find_anchor
-from ..structure.products import Product, are_boxes, find_products, paddings, waste
+from ..structure.products import Product, are_boxes, find_products, paddings, waste, wide_steps
 from ._gpu_division import parts_in_multiples, plan_division, write_division
 from ._gpu_factors import parts_of
 from ._gpu_tensor import write_result, write_tensor, writes_halves
@@ -150,7 +150,8 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
         anchor = write_division(draft, division)
     out = write_result(draft, anchor, division)
     product = _product(draft, anchor, variant)
-    if padded := paddings(product):
+    steps = {} if variant.split else wide_steps(product)  # the copy engine writes no zeros behind the end of a part
+    if padded := paddings(product) | steps:
         for name, extent in padded.items():
             draft.do(Pad, block=anchor.block, loop=name, factor=extent)
         fresh = find_anchor(draft.module, anchor.block)

@@ -110,6 +110,14 @@ def test_extents_are_padded_to_those_of_the_instruction() -> None:
     assert pads == [f'pad{{block="compute" loop="{axis}" factor=8}}' for axis in ("yy", "xx")]
 
 
+@pytest.mark.parametrize(("k", "padded"), [(2064, 2112), (208, 224), (144, 144), (2048, 2048)])
+def test_steps_of_k_are_padded_where_fills_are_wider_then(k: int, padded: int) -> None:
+    """129 steps of 16 have no divisor for fills of several; nobody adds steps where they would be more than 8%."""
+    for sketch in (s for s in sketches(matmul(128, 128, k)) if not s.name.endswith("split")):
+        pads = [step for step in sketch.template.split(",lw-") if step.startswith("pad{")]
+        assert pads == ([f'pad{{block="T_matmul" loop="k" factor={padded}}}'] if padded > k else [])
+
+
 def test_a_few_rows_are_left_to_lanes_too() -> None:
     """Of 16 rows that the instruction computes 5 are asked for: a search decides."""
     names = [s.name for s in sketches(matmul(5, 64, 64))]
