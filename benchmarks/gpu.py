@@ -67,7 +67,7 @@ def main() -> None:
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     rows: list[Row] = []
-    bandwidth = _copy_gbytes_per_s(torch)
+    bandwidth = copy_gbytes_per_s(torch)
     for case in cases.GPU_CASES:
         if options.cases and case.name not in options.cases:
             continue
@@ -164,7 +164,7 @@ def graphed(torch: Any, call: Callable[[], Any], calls: int = CALLS_A_GRAPH) -> 
     return timed
 
 
-def _copy_gbytes_per_s(torch: Any) -> float:
+def copy_gbytes_per_s(torch: Any) -> float:
     """The most that PyTorch's own ways to copy 256 MiB reach, in GB/s read and written."""
     source = torch.empty(1 << 26, device="cuda")
     destination = torch.empty_like(source)

@@ -103,17 +103,30 @@ def half_conv() -> list[te.Tensor]:
 
 def attention() -> list[te.Tensor]:
     """Softmax between two products, causal: one kernel on matrix units."""
-    q, k, v = (te.placeholder((2, 128, 64), "float16", name=name) for name in ("q", "k", "v"))
+    return _attention(128)
+
+
+def few_queries() -> list[te.Tensor]:
+    """The same of a few queries, which see all keys: parts of these on blocks of threads, and a kernel that joins."""
+    return _attention(3)
+
+
+def _attention(queries: int) -> list[te.Tensor]:
+    q, k, v = (te.placeholder((2, n, 64), "float16", name=name) for name, n in (("q", queries), ("k", 128), ("v", 128)))
     products = topi.nn.batch_matmul(q, k, False, True, out_dtype="float32")
     scores = te.compute(
         products.shape,
-        lambda b, i, j: te.if_then_else(j <= i, products[b, i, j] * 0.125, float("-inf")),
+        lambda b, i, j: (
+            te.if_then_else(j <= i, products[b, i, j] * 0.125, float("-inf"))
+            if queries == 128
+            else products[b, i, j] * 0.125
+        ),
         name="causal",
     )
     along, again = te.reduce_axis((0, 128), "k"), te.reduce_axis((0, 128), "n")
-    largest = te.compute((2, 128), lambda b, i: te.max(scores[b, i, along], axis=along), name="largest")
+    largest = te.compute((2, queries), lambda b, i: te.max(scores[b, i, along], axis=along), name="largest")
     powers = te.compute(scores.shape, lambda b, i, j: te.exp(scores[b, i, j] - largest[b, i]), name="powers")
-    total = te.compute((2, 128), lambda b, i: te.sum(powers[b, i, again], axis=again), name="total")
+    total = te.compute((2, queries), lambda b, i: te.sum(powers[b, i, again], axis=again), name="total")
     weights = te.compute(
         scores.shape, lambda b, i, j: (powers[b, i, j] / total[b, i]).astype("float16"), name="weights"
     )
@@ -131,6 +144,7 @@ WORKLOADS: tuple[Callable[[], list[te.Tensor]], ...] = (
     bytes_matmul,
     half_conv,
     attention,
+    few_queries,
 )
 
 

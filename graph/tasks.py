@@ -40,8 +40,8 @@ _BYTE_UNITS = {"uint8": ("avx512vnni", "avxvnni", "amx-int8"), "int8": ("dotprod
 """Words that data of products are kept in -> the features of CPUs that have instructions for them."""
 _FLAT = "lw-graph-flatten-softmax{{least_rows={}}},lw-graph-simplify,dce"
 _UNITS_SINCE, _TILE = 80, 16
-"""The compute capability from which on attention of 16-bit floats is one kernel; its least queries, and what divides
-the elements of keys and values."""
+"""The compute capability from which on attention of 16-bit floats is one group, and what divides the elements of its
+keys and values."""
 _LANE_BYTES = 4
 """Bytes of a lane of attention, which is of float32."""
 

@@ -38,8 +38,7 @@ class Fuse(ModulePass):
     in what computes the places, and not what computes the table. Views and parts stay outside: they cost nothing.
     `depth` is the most operators of a group. With `attention_rows`, two products with a softmax between them and
     elementwise operators before that are one group where they have so many rows at least, of float32; with
-    `attention_tile` where there are so many rows at least, and that divides the elements of keys and values, of 16-bit
-    floats.
+    `attention_tile` where that divides the elements of keys and values, of 16-bit floats, with any number of rows.
     """
 
     name: ClassVar[str] = "lw-graph-fuse"
@@ -53,7 +52,7 @@ class Fuse(ModulePass):
             if self.attention_rows:
                 grouping.join_attention(Form(("float32",), self.attention_rows, lanes=True))
             if self.attention_tile:
-                grouping.join_attention(Form(NARROW_FLOATS, self.attention_tile, self.attention_tile))
+                grouping.join_attention(Form(NARROW_FLOATS, tile=self.attention_tile))
             grouping.run()
             for members in grouping.groups():
                 _make_group(members)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import e as EULER
 from math import inf, log2
@@ -15,7 +16,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.attributes import AxesAttr, Axis, IndicesAttr
-from ...dialects.index import IndexExpr
+from ...dialects.index import IndexExpr, axis
 from ...dialects.loop import SERIAL, AllocOp, BlockOp, ForOp, LoadOp, blocks_in, scope_of
 from ...dialects.target import target_of
 from ...dialects.te import YieldOp
@@ -109,8 +110,11 @@ def _find(block: BlockOp) -> _Join | None:
     if any(is_argument(buffer) or scope_of(buffer) != "local" for buffer in buffers):
         return None
     parts, relative = _sums(part.buffer), [b for b in readers(largest.buffer) if b is not block]
-    plain = all(e.as_axis() is not None for load in (part, largest) for e in load.indices.data)
-    plain = plain and all(e.as_axis() is not None for e in block.write_indices[0])
+    plain = all(e.as_axis() is not None for e in block.write_indices[0])
+    told = {e.as_axis() for e in part.indices.data}
+    others = {n for e in block.write_indices[0] for n in e.axes()} - told
+    around = {x.loop_name for x in loops[: loops.index(loop)]}
+    plain = plain and all(block.bound[name].axes() <= around for name in others)
     if parts is None or len(relative) != 1 or not plain or readers(part.buffer) != [block]:
         return None
     relative_to, (product, start) = relative[0], parts
@@ -374,8 +378,9 @@ class _Carried:
     def _add_to_running(self) -> None:
         """Let the product add to the running sum, which is not started again."""
         found, block = self.found, self.found.product
-        names = [str(e.as_axis()) for e in found.part.indices.data]
-        given: Mapping[str, IndexExpr] = dict(zip(names, block.write_indices[0], strict=True))
+        parts = zip(found.part.indices.data, block.write_indices[0], strict=True)
+        given = {name: write for e, write in parts if (name := e.as_axis()) is not None}
+        given |= self._of_loops_around({n for e in found.block.write_indices[0] for n in e.axes()} - given.keys())
         at = IndicesAttr(tuple(e.substitute(given) for e in found.block.write_indices[0]))
         kept = {name for e in at.data for name in e.axes()}
         over = {name for e in block.write_indices[0] for name in e.axes()} - kept
@@ -386,6 +391,17 @@ class _Carried:
         while isinstance(around := nest.parent_op(), ForOp) and len(list(around.body.block.ops)) == 1:
             nest = around
         self._drop(nest)
+
+    def _of_loops_around(self, names: AbstractSet[str]) -> dict[str, IndexExpr]:
+        """Give the product iterators of the join that are of loops around both, which its parts of sums do not tell."""
+        block, join = self.found.product, self.found.block
+        extents, given = {a.name: a.extent for a in join.axes}, dict[str, IndexExpr]()
+        for name in sorted(names):
+            fresh = fresh_name(name, {a.name for a in block.axes})
+            given[name] = axis(fresh)
+            block.iterators = AxesAttr((*block.axes, Axis(fresh, extents[name])))
+            block.bindings = IndicesAttr((*block.bindings.data, join.bound[name]))
+        return given
 
     def _drop(self, nest: Operation) -> None:
         nest.detach()  # type: ignore[no-untyped-call]

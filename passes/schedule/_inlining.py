@@ -77,7 +77,8 @@ def _copy(
 ) -> Operation:
     if isinstance(op, LoadOp):
         where = [*mask, *(e.substitute(iterators).simplify(ranges) for e in op.conditions)]
-        indices = [e.substitute(iterators).simplify(ranges) for e in op.indices.data]
+        replaced = [e.substitute(iterators) for e in op.indices.data]
+        indices = [e if e.as_axis() is not None else e.simplify(ranges) for e in replaced]  # one of extent 1 stays
         positions = [known[v] for v in op.positions]
         if positions:  # they are zero as well where the mask fails
             indices = [depending_on(e, set().union(*(c.axes() for c in mask))) for e in indices]

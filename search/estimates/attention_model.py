@@ -40,6 +40,11 @@ first block of keys. Guessed so that attention of 128 queries, which warps do in
 OTHER_REGISTERS = 72
 """Registers of a thread for fragments, rows, addresses and counters: 151 are taken of 64 keys and elements, 211 of 32
 queries, 32 keys and 64 elements, 223 of 64 keys and 128 elements (CUDA 13, sm_90)."""
+HIDING = 4.0
+"""The power of the norm in which the times of multiprocessors and of memory add up: of two that are alike a fifth is
+not hidden. With a maximum, candidates that memory bounds were all alike, and of a token beside 16 caches of 8192 keys
+one was taken that leaves 34% of the bandwidth of a copy. Of 60 candidates of each of 4 such cases, times of which go
+with the estimates by 0.94 to 0.99 (of logarithms), those chosen are within 10% of the fastest on an H200."""
 RELUCTANCE = 1e-3
 """Part of the time that each block more costs which registers are to let fit: of equals the one that asks for least. A
 choice: less than estimates can tell apart."""
@@ -58,6 +63,7 @@ class AttentionModel:
     block, and blocks of keys that are there or under way; `resident` is that of the blocks that registers are for.
     Queries and keys are `ragged` where they are extended to whole tiles. Where attention `ends_early`, each query sees
     one key more than the one before, the last one all of them, and blocks of keys that none of a tile sees are skipped.
+    `divided` names the parts of the keys that blocks of threads take, "" for one.
     """
 
     target: Target
@@ -70,6 +76,7 @@ class AttentionModel:
     resident: str
     ragged: tuple[bool, bool] = (False, False)
     ends_early: bool = False
+    divided: str = ""
 
     element_instructions: ClassVar[float] = ELEMENT_INSTRUCTIONS
     result_instructions: ClassVar[float] = RESULT_INSTRUCTIONS
@@ -121,7 +128,23 @@ class AttentionModel:
         rows = warps * tiles * self._rows_of_warp
         mask &= rows < self.queries + self.intrinsic.m if self.ragged[0] else self.queries % rows == 0
         whole = self.keys % terms == 0
-        return np.asarray(mask & (whole | self.ragged[1]) & (stages <= np.ceil(self.keys / terms)))
+        mask &= np.ceil(self.keys / terms) % self._parts(c) == 0
+        return np.asarray(mask & (whole | self.ragged[1]) & (stages <= self._of_part(c)))
+
+    def _parts(self, c: Columns) -> Array:
+        """Parts of the keys on blocks of threads of their own."""
+        return np.asarray(c[self.divided] if self.divided else np.ones(len(c[self.resident])), np.float64)
+
+    def _of_part(self, c: Columns) -> Array:
+        """Blocks of keys that a block of threads goes over, at most."""
+        return np.asarray(np.ceil(self.keys / c[self.names[2]]) / self._parts(c))
+
+    def _joined(self, c: Columns) -> Array:
+        """Seconds in which a second kernel joins the parts, each thread an element of a result: 3 numbers of each."""
+        if not self.divided:
+            return np.zeros(len(c[self.resident]))
+        moved = 2 * 3 * self.batch * self.queries * self.sizes[1] * self.intrinsic.c.bytes * self._parts(c)
+        return np.asarray(LAUNCH_S + 2 * GLOBAL_LATENCY / CLOCK_HZ + moved / MEMORY_BYTES_PER_S)
 
     def _resident(self, c: Columns) -> Array:
         """Blocks of a multiprocessor at a time."""
@@ -160,7 +183,7 @@ class AttentionModel:
     def _steps(self, c: Columns) -> Array:
         """Blocks of keys that a tile of queries goes over, on average."""
         warps, tiles, terms, _ = self._numbers(c)
-        every, rows = np.ceil(self.keys / terms), warps * tiles * self._rows_of_warp
+        every, rows = self._of_part(c), warps * tiles * self._rows_of_warp
         if not self.ends_early:
             return np.asarray(every)
         seeing = min(self.queries, self.keys)
@@ -173,19 +196,21 @@ class AttentionModel:
 
         Where tiles of queries have more or fewer blocks of keys, those run at a time that end last have all of them.
         """
-        warps, tiles, terms, _ = self._numbers(c)
+        warps, tiles, _, _ = self._numbers(c)
         cores, resident = max(1, self.target.cores), self._resident(c)
-        blocks = self.batch * np.ceil(self.queries / (warps * tiles * self._rows_of_warp))
+        blocks = self.batch * np.ceil(self.queries / (warps * tiles * self._rows_of_warp)) * self._parts(c)
         whole, rest = rounds_of(blocks, cores, resident)
         once = self._of_block(c, np.maximum(1.0, rest))
         full = self._of_block(c, resident)
-        last = (np.ceil(self.keys / terms) + 1) * np.where(whole > 0, full, once)
+        last = (self._of_part(c) + 1) * np.where(whole > 0, full, once)
         cycles = (self._steps(c) + 1) * (whole * full + np.where(rest > 0, once, 0.0))
         cycles = np.maximum(cycles, last) + 2.0 * GLOBAL_LATENCY + self.start
         key, value = self.sizes
         moved = self.batch * (self.queries + self.keys) * (key + value) * self.intrinsic.a.bytes
         cycles = cycles * (1 + RELUCTANCE * c[self.resident])
-        return np.asarray(np.maximum(cycles / CLOCK_HZ, moved / MEMORY_BYTES_PER_S) + LAUNCH_S)
+        parts = (cycles / CLOCK_HZ, np.full(len(cycles), moved / MEMORY_BYTES_PER_S))
+        together = np.sum(np.power(parts, HIDING), axis=0) ** (1 / HIDING)
+        return np.asarray(together + LAUNCH_S + self._joined(c))
 
 
 @dataclass(frozen=True)

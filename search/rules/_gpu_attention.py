@@ -16,12 +16,14 @@ from ...passes.analysis.nest import buffer_name
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
+from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.online_softmax import OnlineSoftmax
 from ...passes.schedule.pad import Pad
 from ...passes.schedule.pipeline import Pipeline
 from ...passes.schedule.pragma import Pragma
+from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.swizzle import Swizzle
 from ...passes.schedule.tensorize import Tensorize
@@ -39,6 +41,8 @@ THREADS = ("threadIdx.z", "threadIdx.y", "threadIdx.x")
 """Axes for warps, for the rows of a matrix of 8 rows, and for the lanes that hold one of these."""
 PANEL = SWIZZLES[0] // TURNED_BYTES
 """Elements of a row in shared memory, where warp groups read it: those of the widest swizzle."""
+JOINING_THREADS, JOINED_AT_ONCE = 128, 64
+"""Threads of a block that joins parts, an element each, and the steps of that that are written out."""
 ROW_LANES, COLUMN_LANES, PAIR = 8, 4, 2
 """Digits of a thread's place in a matrix of sums: 8 x 8 in each register pair (PTX ISA, mma.m16n8k16)."""
 
@@ -50,7 +54,8 @@ class AttentionPlan:
     `scores` and `values` are its two products, by one intrinsic of warps, or by those of warp groups with as many
     columns as there are terms, and elements of a value. Registers are to let `resident` blocks fit a multiprocessor.
     Keys and values are copied in `bulk` by the copy engine, or by threads. Ragged rows and keys, which matrices do not
-    divide, are extended to whole blocks of them; keys by instructions of warps alone.
+    divide, are extended to whole blocks of them; keys by instructions of warps alone. Blocks of keys may be
+    `divided` into parts on blocks of threads of their own, whose sums a second kernel joins.
     """
 
     parts: AttentionBlocks
@@ -66,6 +71,7 @@ class AttentionPlan:
     model: AttentionModel
     ragged_rows: bool = False
     ragged_keys: bool = False
+    divided: Hole | None = None
 
     @property
     def in_groups(self) -> bool:
@@ -95,7 +101,8 @@ class _Digits:
 
 def write_attention(draft: Draft, plan: AttentionPlan) -> None:
     """Apply all steps of a plan; ScheduleError where a primitive refuses one."""
-    draft.add(plan.warps, plan.tiles, plan.terms, plan.stages, plan.resident, plan.rows)
+    parts = () if plan.divided is None else (plan.divided,)
+    draft.add(plan.warps, plan.tiles, plan.terms, plan.stages, plan.resident, *parts, plan.rows)
     draft.limits.append(plan.model.limit)
     _Writer(draft, plan).run()
 
@@ -111,6 +118,8 @@ class _Writer:
         self.task = self.place = ""
         self.out = plan.parts.total
         self._partials: list[str] = []
+        self._others: list[str] = []
+        self._loops_of: dict[str, dict[str, str]] = {}
 
     def run(self) -> None:
         draft, parts, total = self.draft, self.parts, self.parts.total
@@ -118,26 +127,9 @@ class _Writer:
             draft.do(ComputeInline, block=step)
         part, running = OnlineSoftmax(total, 1, 1).check(draft.module).names
         masked = parts.steps[-1:]
-        if self.plan.ragged_keys:
-            self._pad(parts.keys, (parts.scores, *masked), self.plan.terms)
-        if self.plan.ragged_rows:
-            self._pad(parts.rows, (parts.scores, *masked), self.plan.rows)
-        copies = [self._copied(parts.scores, self.plan.scores, factor) for factor in self.plan.scores.factors]
-        values = self.plan.values
-        if not self.plan.ragged_keys:
-            copies.append(self._copied(total, values, values.b))
-        padded = {"padded": 1} if self.plan.ragged_keys else {}
-        draft.do(OnlineSoftmax, block=total, terms=self.plan.terms, rounded=1, **padded)
-        if self.plan.ragged_keys:
-            copies.append(self._copied(part, values, values.b, draft.block(part).axes[-2:]))
+        copies = self._in_blocks(part, masked)
         inside = [part, parts.quotient, parts.denominator, parts.exponential, parts.largest, *masked, parts.scores]
-        if self.plan.ragged_rows:
-            rows = {**parts.rows, part: parts.rows[total], running: parts.rows[total]}
-            self._pad(rows, (*inside[3:5], *inside[1:3], part, running), self.plan.rows)
-        self._take_epilogues()
-        for block in (*inside, running):
-            for buffer in [buffer_name(o) for o in draft.block(block).outputs]:
-                draft.do(SetScope, block=block, buffer=buffer, scope="local")
+        running = self._carried(running, inside)
         self._place(running, [*inside, *reversed(copies)])
         of_terms = [self.plan.terms] if self.plan.in_groups else []
         self._product(parts.scores, parts.rows[parts.scores], parts.keys[parts.scores], *of_terms)
@@ -149,7 +141,8 @@ class _Writer:
         self._product(part, parts.rows[total], parts.columns)
         self._reduction(parts.denominator)
         self._element(running, parts.rows[total], parts.columns)
-        self._results()
+        for block in (self.out, *self._others):
+            self._results(block)
         for copy, factor in zip(copies, (*self.plan.scores.factors, self.plan.values.b), strict=True):
             self._fill(copy, factor, self.task if copy is copies[0] else self.place)
         draft.do(Pipeline, block=running, loop=self.place, stages=self.plan.stages, bulk=int(self.plan.bulk))
@@ -158,6 +151,37 @@ class _Writer:
         draft.do(Bind, block=self.out, loop=task, thread="blockIdx.x")
         draft.do(Pragma, block=self.out, loop=task, blocks_per_sm=self.plan.resident)
         draft.settled.update((*inside, *copies, running, self.out, *self._partials))
+
+    def _in_blocks(self, part: str, masked: Sequence[str]) -> list[str]:
+        """Go over blocks of keys, whole ones; the blocks that copy factors to shared memory."""
+        draft, parts, plan, total = self.draft, self.parts, self.plan, self.parts.total
+        if plan.ragged_keys:
+            self._pad(parts.keys, (parts.scores, *masked), plan.terms)
+        if plan.ragged_rows:
+            self._pad(parts.rows, (parts.scores, *masked), plan.rows)
+        copies = [self._copied(parts.scores, plan.scores, factor) for factor in plan.scores.factors]
+        values = plan.values
+        if not plan.ragged_keys:
+            copies.append(self._copied(total, values, values.b))
+        padded = {"padded": 1} if plan.ragged_keys else {}
+        draft.do(OnlineSoftmax, block=total, terms=plan.terms, rounded=1, **padded)
+        if plan.ragged_keys:
+            copies.append(self._copied(part, values, values.b, draft.block(part).axes[-2:]))
+        return copies
+
+    def _carried(self, running: str, inside: Sequence[str]) -> str:
+        """Keep all that is computed inside in registers, of whole matrices of queries; the block that carries sums."""
+        draft, parts, total = self.draft, self.parts, self.parts.total
+        part, quotient, denominator, exponential, largest, *_ = inside
+        self._take_epilogues()
+        carried = running if self.plan.divided is None else self._divide(running, self.plan.divided)
+        if self.plan.ragged_rows:
+            rows = {**parts.rows, part: parts.rows[total], carried: parts.rows[total]}
+            self._pad(rows, (largest, exponential, quotient, denominator, part, carried), self.plan.rows)
+        for block in (*inside, *([carried] if carried == running else [])):
+            for buffer in [buffer_name(o) for o in draft.block(block).outputs]:
+                draft.do(SetScope, block=block, buffer=buffer, scope="local")
+        return carried
 
     # -- what there is ------------------------------------------------------------------------------------------------
 
@@ -196,29 +220,74 @@ class _Writer:
         if (plain := index.as_axis()) is not None:
             return plain
         extent = next(a.extent for a in run.axes if a.name == name)
-        (around,) = index.axes()
-        if index != axis(around) % extent:
+        around = next(iter(index.axes()), "")
+        if not around or index != axis(around) % extent:
             raise ScheduleError(None, f"'{self.out}' goes over '{name}' in another order")
         return draft.split(self.out, around, (0, extent))[1]
 
     def _place(self, running: str, inside: list[str]) -> None:
         """Carry sums over blocks of keys for each tile of queries, and compute all else in there."""
         draft = self.draft
-        column = self._results_of(running, self.parts.columns)
-        row = self._results_of(running, self.parts.rows[self.parts.total])
-        self.task, rest = draft.split(self.out, row, (0, self.plan.rows))
-        before = [n for n in draft.loops(self.out) if n not in (self.task, rest, column)]
-        draft.order(self.out, [*before, self.task, rest, column])
-        draft.do(ComputeAt, block=running, loop=self.task, unit_loops=True)
-        loops = draft.loops(running, below=self.task)
+        if self.plan.divided is None:
+            column = self._results_of(running, self.parts.columns)
+            row = self._results_of(running, self.parts.rows[self.parts.total])
+            self.task, rest = draft.split(self.out, row, (0, self.plan.rows))
+            before = [n for n in draft.loops(self.out) if n not in (self.task, rest, column)]
+            draft.order(self.out, [*before, self.task, rest, column])
+            draft.do(ComputeAt, block=running, loop=self.task, unit_loops=True)
+            loops = draft.loops(running, below=self.task)
+        else:
+            self.task, loops = self._place_part(running)
         self.place = loops[-1]
         draft.order(running, [self.place, *loops[:-1]])
         for block in inside[:-1]:
             draft.do(ComputeAt, block=block, loop=self.place, unit_loops=True)
         draft.do(ComputeAt, block=inside[-1], loop=self.task, unit_loops=True)
 
+    # -- parts of the keys --------------------------------------------------------------------------------------------
+
+    def _divide(self, running: str, parts: Hole) -> str:
+        """Carry sums over the blocks of keys of a part, and join parts in a second kernel; the block that carries.
+
+        Sums, their denominators and the maxima that both are relative to go through global memory.
+        """
+        draft, result = self.draft, self.out
+        part, _ = draft.split(running, draft.loops(running)[-1], (parts, 0))
+        draft.order(running, [part, *(n for n in draft.loops(running) if n != part)])
+        carried = draft.partial(running, part, 0)
+        copies = []
+        for buffer in [buffer_name(o) for o in draft.block(carried).outputs]:
+            copies.append(f"{buffer}_out")
+            draft.do(CacheWrite, block=carried, buffer=buffer, scope="local", label=copies[-1])
+        self.out, *self._others = copies
+        block, thread = draft.split(result, draft.fuse(result, draft.loops(result)), (0, JOINING_THREADS))
+        draft.do(Bind, block=result, loop=block, thread="blockIdx.x")
+        draft.do(Bind, block=result, loop=thread, thread=THREADS[-1])
+        draft.do(ComputeAt, block=running, loop=thread, unit_loops=True)
+        for buffer in [buffer_name(o) for o in draft.block(running).outputs]:
+            draft.do(SetScope, block=running, buffer=buffer, scope="local")
+        draft.do(Pragma, block=running, loop=draft.loops(running, thread)[-1], auto_unroll_max_step=JOINED_AT_ONCE)
+        draft.settled.update((running, result, *self._others))
+        return carried
+
+    def _place_part(self, carried: str) -> tuple[str, list[str]]:
+        """Write what the tiles of queries carry behind their blocks of keys; the loop over tiles, and those inside."""
+        draft, block = self.draft, self.draft.block(carried)
+        names = self.parts.rows[self.parts.total], self.parts.columns
+        row, column = (str(block.bound[n].as_axis()) for n in names)
+        task, rest = draft.split(carried, row, (0, self.plan.rows))
+        place = draft.loops(carried)[-1]
+        before = [n for n in draft.loops(carried) if n not in (task, rest, column, place)]
+        draft.order(carried, [*before, task, rest, column, place])
+        for out in (self.out, *self._others):
+            draft.do(ReverseComputeAt, block=out, loop=task)
+        self._loops_of[carried] = dict(zip(names, (rest, column), strict=True))
+        return task, [rest, column, place]
+
     def _inside(self, name: str) -> dict[str, str]:
         """The loop of each axis of a block that has been moved to its place; not that over blocks of keys itself."""
+        if name in self._loops_of:
+            return self._loops_of[name]
         axes, loops = sorted(self.draft.block(name).axes, key=lambda a: a.reduce), self.draft.loops(name, self.place)
         return dict(zip((a.name for a in axes[: len(loops)]), loops, strict=True))
 
@@ -238,7 +307,7 @@ class _Writer:
 
     def _order(self, block: str, wanted: list[str]) -> None:
         """Order the loops that a block has in its place, those of one iteration in front."""
-        place = self.task if block == self.out else self.place
+        place = self.task if block in (self.out, *self._others) else self.place
         inside = self.draft.loops(block, below=place)
         self.draft.order(block, [*(n for n in inside if n not in wanted), *wanted])
 
@@ -289,9 +358,9 @@ class _Writer:
         self._unroll(partial, d.tile, d.half, *own[1:])
         draft.do(SetScope, block=partial, scope="local")
 
-    def _results(self) -> None:
-        """Divide the sums at the end, two neighbours at a time."""
-        out, (row, column) = self.out, self.draft.loops(self.out, below=self.task)
+    def _results(self, out: str) -> None:
+        """Divide the sums at the end, or write those of a part, two neighbours at a time."""
+        row, column = self.draft.loops(out, below=self.task)
         d = self._digits(out, row, column)
         self._order(out, [*d.place, d.tile, *d.matrix, d.half, d.pair])
         self._bind(out, d.place)

@@ -47,6 +47,12 @@ GROUPS = Choices(terms=(64, 128), warps=(4, 8, 12), tiles=(1,), usual_warps=8)
 """Fewer keys would not be worth a wait for their products; registers have no room for more."""
 STAGES = (1, 2, 3)
 """Blocks of keys that are there or under way."""
+MOST_PARTS = 64
+"""Parts of the keys that are loaded one behind the other without a loop, at most."""
+BLOCKS_OF_PARTS = 3
+"""Blocks of threads for each multiprocessor that keys are divided for without a search. Not measured."""
+USUAL_TERMS = 64
+"""Keys of a block without a search."""
 RESIDENT = (1, 2, 3, 4)
 """Blocks that registers are to let fit a multiprocessor. Where nothing is said, the assembler of CUDA 13 takes 128 for
 4 warps and spills 4 bytes; told of one it takes 151 and none."""
@@ -75,7 +81,8 @@ class GpuAttention(SketchRule):
 def _ways(draft: Draft, name: str, target: Target) -> list[Draft]:
     """The drafts of the attention whose last block is named; the one given where there is none."""
     started = with_rounded_weights(draft, name)
-    plans = [plan_attention(started, started.block(name), target, in_groups) for in_groups in (False, True)]
+    forms = ((False, False), (True, False), (False, True))
+    plans = [plan_attention(started, started.block(name), target, *form) for form in forms]
     made = [
         started.with_legal_steps(partial(_write, plan=plan), by_estimate=True) for plan in plans if plan is not None
     ]
@@ -97,11 +104,14 @@ class _Products:
     values: Product
 
 
-def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool = False) -> AttentionPlan | None:
+def plan_attention(
+    draft: Draft, block: BlockOp, target: Target, in_groups: bool = False, divided: bool = False
+) -> AttentionPlan | None:
     """Plan the attention whose last block is given; None for another block, or where no tiles fit it.
 
     By instructions of warps, or `in_groups` by those of warp groups, where whole blocks of these divide the keys: to
-    extend ragged ones to blocks of 64 or more would cost more than to leave them to warps.
+    extend ragged ones to blocks of 64 or more would cost more than to leave them to warps. Keys may be `divided` where
+    queries are one matrix.
     """
     parts = find_attention(block)
     found = _products(draft, parts, target, in_groups) if parts is not None else None
@@ -114,17 +124,25 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool
     unit = PANEL if in_groups else x.n
     terms = _terms(choices.terms, parts.key_extent, unit)
     ragged_rows, ragged_keys = bool(parts.row_extent % x.m), bool(parts.key_extent % unit)
-    if any(n % unit for n in size) or parts.row_extent < x.m or not terms:
+    if any(n % unit for n in size) or not terms or (in_groups and parts.row_extent < x.m):
         return None
-    if in_groups and ragged_keys:
+    if (in_groups and ragged_keys) or (divided and (parts.row_extent > x.m or parts.ends_early)):
+        return None
+    usual = _usual_parts(target, terms, parts.key_extent, prod(a.extent for a in found.scores.batch))
+    if divided and usual is None:
         return None
     rows_of_warp = x.m * WARP // x.threads
     few = choices.warps if ragged_rows else dividing(choices.warps, parts.row_extent // rows_of_warp)
     warps = Hole.near(f"{name}_warps", few, choices.usual_warps, "threads", name)
     tiles = Hole.near(f"{name}_tiles", choices.tiles, 1, "tile", name)
-    of_keys = Hole.near(f"{name}_terms", terms, 64)
+    of_keys = Hole.near(f"{name}_terms", terms, usual.terms if divided and usual is not None else USUAL_TERMS)
+    blocks = -(-parts.key_extent // of_keys.default)
+    of_parts = None
+    if divided and usual is not None:
+        of_parts = Hole.near(f"{name}_parts", usual.choices, usual.parts, "parts")
+        blocks //= of_parts.default
     fills = STAGES[1:] if bulk else STAGES
-    stages = Hole.near(f"{name}_stages", fills, min(2, -(-parts.key_extent // of_keys.default)), "stages")
+    stages = Hole.near(f"{name}_stages", fills, min(2, blocks), "stages")
     resident = Hole(f"{name}_resident", RESIDENT, 1, "threads")
     model = (GroupAttentionModel if in_groups else AttentionModel)(
         target,
@@ -137,6 +155,7 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool
         resident=resident.name,
         ragged=(ragged_rows, ragged_keys),
         ends_early=parts.ends_early,
+        divided="" if of_parts is None else of_parts.name,
     )
     numbers = warps, tiles
     rows = Derived.of(f"{name}_rows", lambda c: np.asarray(rows_of_warp * c[warps.name] * c[tiles.name]), numbers)
@@ -154,7 +173,28 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool
         model,
         ragged_rows,
         ragged_keys,
+        of_parts,
     )
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Into how many parts keys may be divided, and without a search: so many, in blocks of so many keys."""
+
+    choices: tuple[int, ...]
+    parts: int
+    terms: int
+
+
+def _usual_parts(target: Target, terms: tuple[int, ...], keys: int, batch: int) -> _Parts | None:
+    """Parts of whole blocks of keys, and the usual ones: enough for all multiprocessors; None where there are none."""
+    counts = {n: -(-keys // n) for n in terms}
+    found = [(p, n) for n, count in counts.items() for p in range(2, MOST_PARTS + 1) if count % p == 0]
+    if not found:
+        return None
+    wanted = max(2, BLOCKS_OF_PARTS * target.cores // batch)
+    parts, usual = min(found, key=lambda x: (max(x[0] / wanted, wanted / x[0]), abs(x[1] - USUAL_TERMS)))
+    return _Parts(tuple(sorted({p for p, _ in found})), parts, usual)
 
 
 def _terms(choices: tuple[int, ...], keys: int, columns: int) -> tuple[int, ...]:
@@ -171,7 +211,7 @@ def _products(draft: Draft, parts: AttentionBlocks, target: Target, in_groups: b
     One of warp groups has as many columns as a value, all of whose elements are neighbours, as those of a key are.
     """
     for x in _intrinsics(target, in_groups):
-        scores, values = (_product(draft, name, x) for name in (parts.scores, parts.total))
+        scores, values = (_product(draft, name, parts.rows[name], x) for name in (parts.scores, parts.total))
         if scores is None or values is None or scores.a.operand.name != parts.queries:
             continue
         if in_groups and (values.b.extent != x.n or scores.a.turned or scores.b.turned or not values.b.turned):
@@ -183,13 +223,13 @@ def _products(draft: Draft, parts: AttentionBlocks, target: Target, in_groups: b
     return None
 
 
-def _product(draft: Draft, name: str, intrinsic: Intrinsic) -> Product | None:
-    anchor = find_anchor(draft.module, name)
+def _product(draft: Draft, name: str, row: str, intrinsic: Intrinsic) -> Product | None:
+    anchor = find_anchor(draft.module, name, row)
     found = find_products(anchor, draft.block(name), [intrinsic]) if anchor is not None else []
     return found[0] if found else None
 
 
 def _write(draft: Draft, plan: AttentionPlan) -> None:
     write_attention(draft, plan)
-    draft.names.append(f"attention_{plan.scores.name}")
+    draft.names.append(f"attention_{plan.scores.name}{'_split' * (plan.divided is not None)}")
     draft.models.append(plan.model)

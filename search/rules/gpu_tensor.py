@@ -14,11 +14,13 @@ from typing import ClassVar
 from ...dialects.intrinsics import Family, Intrinsic, families, intrinsics
 from ...dialects.target import Target
 from ...passes.schedule.pad import Pad
+from ...passes.schedule.transform_layout import TransformLayout
 from ..estimates.tensor_model import TensorModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, anchors_in, find_anchor
-from ..structure.products import Product, are_boxes, find_products, paddings, waste
+from ..structure.products import Factor, Product, are_boxes, find_products, paddings, waste, wide_steps
+from ._ahead import may_be_packed_ahead
 from ._gpu_division import parts_in_multiples, plan_division, write_division
 from ._gpu_factors import parts_of
 from ._gpu_tensor import write_result, write_tensor, writes_halves
@@ -69,20 +71,51 @@ class GpuTensor(SketchRule):
         return target.kind == "cuda" and bool(_families(target))
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
+        started = _with_packed(draft, target)
+
         def structures(anchor: Anchor) -> list[TensorVariant]:
-            return variants(draft, anchor, target)
+            return variants(started, anchor, target)
 
         def write(grown: Draft, anchor: Anchor, variant: TensorVariant) -> TensorModel:
             return _write(grown, anchor, variant, target)
 
-        found = tile_anchors(draft, structures, write, leaves_others=True)
-        return [*found, draft] if found[0] is not draft and _is_wasteful(draft, target) else found
+        found = tile_anchors(started, structures, write, leaves_others=True)
+        if found[0] is started:
+            return [draft]
+        return [*found, draft] if _is_wasteful(started, target) else found
 
 
 def _families(target: Target) -> list[Family]:
     """The intrinsics whose factors are in shared memory, by family."""
     found = (x for x in intrinsics(target) if x.reads_shared or x.is_loaded_as_matrices)
     return families(found)
+
+
+def _with_packed(draft: Draft, target: Target) -> Draft:
+    """The draft, or a copy with constant factors packed ahead so that threads copy neighbours along k together.
+
+    Matrices of types of other than two bytes cannot be turned on the way to registers: with weights (height, width,
+    in, out) of bytes each element is copied by itself.
+    """
+    for anchor in _anchors(draft):
+        products = _products(draft, anchor, target)
+        for factor in products[0][1].factors if products else ():
+            if layout := _packed_layout(products[0][1], factor):
+                draft = _with_layout(draft, anchor.block, factor.operand.name, layout)
+    return draft
+
+
+def _packed_layout(product: Product, factor: Factor) -> tuple[str, ...]:
+    """The axes of a constant factor whose neighbours along k are to be made so: those of a batch, rows, and k."""
+    names = tuple(a.name for axes in (product.batch, factor.rows, product.k) for a in axes)
+    used = tuple(n for n in names if n in factor.operand.axes)
+    is_apart = not factor.turned and not factor.operand.steps_along(product.k[-1].name)
+    return used if is_apart and may_be_packed_ahead(factor.operand, used) else ()
+
+
+def _with_layout(draft: Draft, block: str, buffer: str, layout: tuple[str, ...]) -> Draft:
+    made = draft.with_steps(lambda grown: grown.do(TransformLayout, block=block, buffer=buffer, layout=layout))
+    return made or draft
 
 
 def _is_wasteful(draft: Draft, target: Target) -> bool:
@@ -154,7 +187,8 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
         anchor = write_division(draft, division)
     out = write_result(draft, anchor, division)
     product = _product(draft, anchor, variant)
-    if padded := paddings(product):
+    steps = {} if variant.split else wide_steps(product)  # the copy engine writes no zeros behind the end of a part
+    if padded := paddings(product) | steps:
         for name, extent in padded.items():
             draft.do(Pad, block=anchor.block, loop=name, factor=extent)
         fresh = find_anchor(draft.module, anchor.block)

@@ -73,9 +73,10 @@ class Anchor:
         return all(axis in operand.axes for operand in self.operands)
 
 
-def find_anchor(module: ModuleOp, name: str) -> Anchor | None:
+def find_anchor(module: ModuleOp, name: str, unit: str = "") -> Anchor | None:
     """The block as an anchor; None where it is no sum-like reduction at plain iterators with data reuse.
 
+    The iterator named `unit` is one of the anchor's even where its extent is 1, as it is to be padded.
     None also where it reads where data say, of which no tile is known, and for a stage of several over rows, such as
     those of softmax: others read each element of the row, too.
     """
@@ -83,11 +84,11 @@ def find_anchor(module: ModuleOp, name: str) -> Anchor | None:
     if block.combiner.data in ("none", "custom") or len(block.outputs) != 1:
         return None
     write = [e.as_axis() for e in block.write_indices[0]]
-    sizes = {a.name: a for a in block.axes}
+    sizes = {a.name: a for a in block.axes if a.extent > 1 or a.name == unit}
     if any(n is None for n in write):
         return None
-    spatial = tuple(sizes[n] for n in write if n is not None and sizes[n].extent > 1)
-    reduce = tuple(a for a in block.axes if a.reduce and a.extent > 1)
+    spatial = tuple(sizes[n] for n in write if n in sizes)
+    reduce = tuple(a for a in sizes.values() if a.reduce)
     operands = tuple(_operand(load, sizes) for load in block.loads)
     if not spatial or not reduce or not operands or reads_by_data(block):
         return None
@@ -128,7 +129,7 @@ def anchors_in(module: ModuleOp) -> list[Anchor]:
 
 def _operand(load: LoadOp, sizes: dict[str, Axis]) -> Operand:
     used = {n for e in load.indices.data for n in e.axes()}
-    axes = tuple(n for n, a in sizes.items() if n in used and a.extent > 1)
+    axes = tuple(n for n in sizes if n in used)
     return Operand(load, load.buffer, axes, load.indices.data)
 
 

@@ -71,9 +71,22 @@ def test_what_is_exported_is_one_kernel_and_right(kind: str, batch: int, rows: i
         np.testing.assert_allclose(got.astype(np.float32), wanted.astype(np.float32), atol=4e-3)
 
 
-def test_few_queries_stay_apart() -> None:
-    labels = str(exported("plain", 1, 15).transform(grouping_for(TARGET)))
-    assert "softmax" in labels and "softmax_einsum" not in labels and "softmax_batch_matmul" not in labels
+@pytest.mark.parametrize(("heads", "queries"), [(8, 1), (2, 4)])
+def test_one_token_beside_a_cache_is_one_task_and_right(heads: int, queries: int) -> None:
+    """Of heads, or of several heads that share keys, as rows of a product with these."""
+    net, keys = lw.Network("token"), 80
+    shapes = ((heads, queries, SIZE), (heads, keys, SIZE), (heads, keys, SIZE))
+    q, k, v = (net.input(name, shape, "float16") for name, shape in zip("qkv", shapes, strict=True))
+    scores = net.apply("batch_matmul", q, k, transpose_b=True) * (1 / sqrt(SIZE))
+    net.output(net.apply("batch_matmul", net.apply("softmax", scores), v))
+    (task,) = extract_tasks(net, TARGET)[0]
+    assert {s.name for s in task.sketches} == {f"attention_mma_m16n16k16_f16{end}" for end in ("", "_split")}
+    random = np.random.default_rng(2)
+    inputs = [random.standard_normal(shape).astype(np.float16) for shape in shapes]
+    (wanted,) = net.evaluate(**dict(zip("qkv", inputs, strict=True)))
+    for sketch in task.sketches:
+        (got,) = run_kernel(scheduled_kernel(str(task.module), sketch.schedule(sketch.default)), inputs)
+        np.testing.assert_allclose(got.astype(np.float32), np.asarray(wanted, np.float32), atol=4e-3)
 
 
 def test_scores_that_are_no_product_of_two_tensors_stay_apart() -> None:

@@ -8,6 +8,7 @@ import pytest
 from gpu_programs import compile_cuda, scheduled_kernel
 from ml_dtypes import bfloat16
 from sketch_rows import anywhere
+from xdsl.dialects.builtin import ModuleOp
 
 import loopwright as lw
 from loopwright import te, topi
@@ -124,7 +125,12 @@ def sketches(tensors: list[te.Tensor], target: lw.Target = TARGET) -> list[Sketc
 
 
 def by_warps(tensors: list[te.Tensor]) -> Sketch:
-    (found,) = [s for s in sketches(tensors) if s.name.startswith("attention_mma")]
+    (found,) = [s for s in sketches(tensors) if s.name.startswith("attention_mma") and not s.name.endswith("split")]
+    return found
+
+
+def in_parts(tensors: list[te.Tensor]) -> Sketch:
+    (found,) = [s for s in sketches(tensors) if s.name.startswith("attention_mma") and s.name.endswith("split")]
     return found
 
 
@@ -201,7 +207,42 @@ def test_keys_that_blocks_of_warp_groups_do_not_divide_are_left_to_warps(sizes: 
     check("causal", sizes, "float16", sketch, [sketch.default])
 
 
-def check(kind: str, sizes: Sizes, dtype: str, sketch: Sketch, rows: Iterable[np.ndarray]) -> None:
+FEW: tuple[Sizes, ...] = ((2, 4, 256, 32), (3, 1, 128, 16), (2, 1, 96, 48), (2, 3, 205, 32), (2, 16, 128, 48))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("sizes", FEW, ids=str)
+@pytest.mark.parametrize("kind", [k for k in KINDS if k != "causal"])
+@pytest.mark.few(5)
+def test_few_queries_are_a_matrix_and_keys_are_divided(kind: str, sizes: Sizes, dtype: str) -> None:
+    """In one kernel, or in two: parts of the keys, and what joins them."""
+    tensors = attention(kind, sizes, dtype)
+    drawing = np.random.default_rng(sizes[1])
+    for find, launches in ((by_warps, 1), (in_parts, 2)):
+        sketch = find(tensors)
+        check(kind, sizes, dtype, sketch, [sketch.default, *anywhere(sketch, drawing, 1)], launches)
+
+
+def test_parts_carry_sums_in_registers() -> None:
+    """Each adds to its running sums, which are scaled as those of all keys are; a second kernel joins them."""
+    tensors = attention("rounded", (2, 4, 256, 64))
+    row = chosen(sketch := in_parts(tensors), warps=1, tiles=1, terms=32, stages=2, resident=1, parts=4)
+    kernel = scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(row))
+    kept = {op.label.data: op.buffer.type.get_shape() for op in kernel.walk() if isinstance(op, AllocOp)}
+    assert "T_softmax_maxelem_factor" in kept and "T_batch_matmul1_part" not in kept
+    assert kept["T_batch_matmul1_sum_rf_out"] == kept["T_batch_matmul1_max_rf_out"] == (2,)
+
+
+def test_parts_are_for_one_matrix_of_queries_that_see_all_keys() -> None:
+    def names(kind: str, sizes: Sizes) -> list[str]:
+        return [s.name.rpartition("_")[2] for s in sketches(attention(kind, sizes))]
+
+    assert names("plain", (2, 16, 128, 64)) == ["f16", "split"]
+    assert names("plain", (8, 4, 4096, 128)) == ["split", "f16"], "one block of threads for each head is slower"
+    assert names("plain", (2, 17, 128, 64)) == names("causal", (2, 4, 128, 64)) == ["f16"]
+
+
+def check(kind: str, sizes: Sizes, dtype: str, sketch: Sketch, rows: Iterable[np.ndarray], launches: int = 1) -> None:
     """Interpret candidates beside NumPy."""
     tensors = attention(kind, sizes, dtype)
     inputs = drawn(tensors, len(kind))
@@ -210,7 +251,7 @@ def check(kind: str, sizes: Sizes, dtype: str, sketch: Sketch, rows: Iterable[np
     digits = 2**-11 if dtype == "float16" else 2**-8
     for row in rows:
         kernel = scheduled_kernel(text, sketch.schedule(row))
-        assert sum(isinstance(op, LaunchOp) for op in kernel.walk()) == 1
+        assert sum(isinstance(op, LaunchOp) for op in kernel.walk()) == launches
         (got,) = run_kernel(kernel, inputs)
         np.testing.assert_allclose(got.astype(np.float64), wanted, atol=8 * digits * np.nanmax(np.abs(wanted)))
 
@@ -259,6 +300,17 @@ def test_features_of_candidates_are_those_of_their_schedules(kind: str, sizes: S
     module = te.create_module(attention(kind, sizes), TARGET)
     sketch = (by_groups if sizes[1] == 128 else by_warps)(attention(kind, sizes))
     rows = anywhere(sketch, np.random.default_rng(1), 3)
+    check_features(module, sketch, rows)
+
+
+@pytest.mark.parametrize("sizes", [(2, 4, 256, 32), (2, 1, 205, 32)], ids=str)
+def test_features_of_parts_are_those_of_their_schedules(sizes: Sizes) -> None:
+    tensors = attention("rounded", sizes)
+    sketch = in_parts(tensors)
+    check_features(te.create_module(tensors, TARGET), sketch, anywhere(sketch, np.random.default_rng(1), 3))
+
+
+def check_features(module: ModuleOp, sketch: Sketch, rows: np.ndarray) -> None:
     compared = [n for n, name in enumerate(names()) if name not in ("main.registers", "main.spilled")]
     for row, have in zip(rows, sketch.features(rows), strict=True):
         want = features_of_schedule(module, TARGET, sketch.schedule(row))
@@ -303,6 +355,21 @@ def test_estimates_count_the_blocks_that_are_computed(find: Callable[[list[te.Te
             assert sketch.prior is not None
             seconds.append(float(sketch.prior(sketch.columns(row[None]))[0]))
         assert low < seconds[0] / seconds[1] < high
+
+
+SEEN_ONCE: tuple[tuple[str, Sizes], ...] = (
+    ("rounded", (8, 4, 512, 128)),
+    ("rounded", (128, 4, 8192, 64)),
+    ("masked", (32, 1, 1025, 128)),
+)
+
+
+@pytest.mark.parametrize(("kind", "sizes"), SEEN_ONCE, ids=str)
+@pytest.mark.few(1)
+def test_untuned_choices_of_few_queries_fit_the_device(kind: str, sizes: Sizes) -> None:
+    tensors = attention(kind, sizes)
+    sketch = in_parts(tensors)
+    compile_cuda(scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(sketch.default)), (80, 90))
 
 
 LARGE: tuple[tuple[str, Sizes], ...] = (
@@ -352,7 +419,6 @@ def left_alone(tensors: list[te.Tensor], target: lw.Target = TARGET) -> bool:
 
 def test_others_are_left_to_the_rules_of_their_parts() -> None:
     assert not left_alone(attention("plain", (2, 32, 64, 32)))
-    assert left_alone(attention("plain", (2, 1, 64, 32))), "one query is no matrix"
     assert left_alone(attention("plain", (2, 32, 64, 40))), "steps of k do not divide it"
     assert left_alone(attention("plain", (2, 32, 64, 32)), lw.resolve_target("cuda model=v100"))
     assert [s.name for s in sketches(attention("plain", (2, 197, 197, 64)))]

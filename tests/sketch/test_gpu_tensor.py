@@ -110,6 +110,54 @@ def test_extents_are_padded_to_those_of_the_instruction() -> None:
     assert pads == [f'pad{{block="compute" loop="{axis}" factor=8}}' for axis in ("yy", "xx")]
 
 
+@pytest.mark.parametrize(("k", "padded"), [(2064, 2112), (208, 224), (144, 144), (2048, 2048)])
+def test_steps_of_k_are_padded_where_fills_are_wider_then(k: int, padded: int) -> None:
+    """129 steps of 16 have no divisor for fills of several; nobody adds steps where they would be more than 8%."""
+    for sketch in (s for s in sketches(matmul(128, 128, k)) if not s.name.endswith("split")):
+        pads = [step for step in sketch.template.split(",lw-") if step.startswith("pad{")]
+        assert pads == ([f'pad{{block="T_matmul" loop="k" factor={padded}}}'] if padded > k else [])
+
+
+def weights_of_bytes(window: int, constant: bool = True) -> list[te.Tensor]:
+    """A convolution with weights (height, width, in, out), whose neighbours lie along what comes out."""
+    data = te.placeholder((1, 8, 8, 32), "int8", name="data")
+    kernel = te.placeholder((window, window, 32, 64), "int8", name="kernel", constant=constant)
+    return [data, kernel, topi.nn.conv2d_nhwc(data, kernel, 1, window // 2, out_dtype="int32")]
+
+
+@pytest.mark.parametrize("window", [1, 3])
+def test_constant_weights_of_bytes_are_packed_along_k(window: int) -> None:
+    """They are copied 16 bytes at once, as those are that no instruction turns; others one by one."""
+    tensors = weights_of_bytes(window)
+    module = te.create_module(tensors, TARGET)
+    steps = "ff,ry,rx,rc" if window > 1 else "ff,rc"
+    layout = ",".join(f'"{name}"' for name in steps.split(","))
+    data, kernel = exact_inputs(module)
+    (wanted,) = run_te(module, [data, kernel])
+    packed = np.ascontiguousarray(
+        kernel.transpose(3, 0, 1, 2).reshape(tuple(n for n in (64, window, window, 32) if n > 1))
+    )
+    for sketch in sketches(tensors):
+        assert f'lw-transform-layout{{block="compute" buffer="kernel" layout={layout}}}' in sketch.template
+        lowered = scheduled_kernel(str(module), sketch.schedule(sketch.default))
+        (got,) = run_kernel(lowered, [data, packed])
+        np.testing.assert_array_equal(got, wanted)
+    assert not any(
+        'buffer="kernel" layout' in s.template.partition("cache-read")[0]
+        for s in sketches(weights_of_bytes(window, False))
+    )
+
+
+def test_constant_factors_of_tf32_are_packed_along_k() -> None:
+    """So that the copy engine, which rounds them, brings boxes."""
+    a, b = te.placeholder((64, 128), name="a"), te.placeholder((128, 64), name="b", constant=True)
+    k = te.reduce_axis((0, 128), "k")
+    product = te.compute((64, 64), lambda i, j: te.sum(te.round_to(a[i, k]) * te.round_to(b[k, j]), axis=k), name="c")
+    found = {s.name: s for s in sketches([a, b, product])}
+    assert sorted(found) == ["tensor_mma_m16n16k8_tf32", "tensor_wgmma_m64k8_tf32_bulk"]
+    assert all('lw-transform-layout{block="c" buffer="b" layout="j","k"}' in s.template for s in found.values())
+
+
 def test_a_few_rows_are_left_to_lanes_too() -> None:
     """Of 16 rows that the instruction computes 5 are asked for: a search decides."""
     names = [s.name for s in sketches(matmul(5, 64, 64))]
