@@ -423,6 +423,20 @@ class NetworkOperators(Generic[ValueT]):
             epsilon: float = ...,
             label: Tag = ...,
         ) -> ValueT: ...
+        def roi_align(
+            self,
+            data: Operand[ValueT],
+            rois: Operand[ValueT],
+            images: Operand[ValueT],
+            /,
+            *,
+            size: Sequence[int],
+            samples: int,
+            scale: float = ...,
+            half_pixel: bool = ...,
+            mode: str = ...,
+            label: Tag = ...,
+        ) -> ValueT: ...
         def round(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def rsqrt(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def sample(

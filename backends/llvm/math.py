@@ -33,6 +33,21 @@ _ERF_LARGE = (
 _ERF_SPLIT = 1.1
 """Between the two: below it the first needs fewer terms, beyond it the fourth power of the second loses less."""
 
+_SIN = (-0.00019515218446031213, 0.00833216030150652, -0.16666655242443085)
+"""(sin(r) / r - 1) / z in z = r^2 on |r| <= pi / 4."""
+_COS = (2.4433082217001356e-05, -0.0013887315290048718, 0.04166664555668831)
+"""(cos(r) - 1 + z / 2) / z^2 in z = r^2 on |r| <= pi / 4, to 2^-33."""
+_QUARTERS = 0.6366197723675814
+"""Quarters of a turn in a radian."""
+_QUARTER_HIGH = 1.5707963267341256
+"""A quarter of a turn in 33 bits, so that its product with a number of quarters below 2^20 is exact."""
+_QUARTER_LOW = 6.077100506506192e-11
+"""The rest of a quarter of a turn: together 86 bits."""
+_DOUBLE_ROUNDER = 6755399441055744.0
+"""1.5 * 2^52: adding it rounds a double to an integer."""
+_MOST_RADIANS = 1048576.0
+"""Angles beyond 2^20, of which other numbers of quarters had to be known to more bits, are libm's."""
+
 _LN2 = 0.6931471805599453
 _LN2_HIGH = 0.693359375
 """ln(2) in so few bits that its product with an exponent is exact."""
@@ -111,6 +126,24 @@ class Writer:
         symbol = f"@llvm.ldexp.{intrinsic_suffix(self.real)}.{intrinsic_suffix(self.integer)}"
         self.needs[symbol] = f"declare {self.real} {symbol}({self.real}, {self.integer})"
         return self.put(f"call {self.real} {symbol}({self.real} {a}, {self.integer} {n})")
+
+    def unless_large(self, x: str, limit: float, value: str, name: str) -> str:
+        """Return a value, but the intrinsic `name` of x where |x| in one of the lanes is beyond a limit, or NaN."""
+        flags = self.put(f"fcmp ugt {self.real} {self.intrinsic('fabs', x)}, {self.const(limit)}")
+        if self.lanes is not None:
+            bits = self.put(f"bitcast {self.truth} {flags} to i{self.lanes}")
+            flags = self.put(f"icmp ne i{self.lanes} {bits}, 0")
+        outside = f"@lw.{name}.large.{intrinsic_suffix(self.real)}"
+        libm = f"@llvm.{name}.{intrinsic_suffix(self.real)}"
+        self.needs[libm] = f"declare {self.real} {libm}({self.real})"
+        self.needs[outside] = (
+            f"define internal {self.real} {outside}({self.real} %x) noinline cold #0 {{\n"
+            f"  %y = call {self.real} {libm}({self.real} %x)\n  ret {self.real} %y\n}}"
+        )
+        self.lines += [f"  br i1 {flags}, label %large, label %known", "large:"]
+        other = self.put(f"call {self.real} {outside}({self.real} {x})")
+        self.lines += ["  br label %known", "known:"]
+        return self.put(f"phi {self.real} [ {value}, %entry ], [ {other}, %large ]")
 
     def horner(self, coefficients: Sequence[float], x: str) -> str:
         value = self.const(coefficients[0])
@@ -203,12 +236,61 @@ def _erf(w: Writer, x: str) -> str:
     return w.where("olt", size, w.const(_ERF_SPLIT), small, w.intrinsic("copysign", large, x))
 
 
+def _angle(w: Writer, x: str) -> tuple[str, str]:
+    """Return n as integers and r such that x = n * pi / 2 + r and |r| <= pi / 4, reduced in double precision."""
+    double = w.real.replace("float", "double")
+
+    def const(value: float) -> str:
+        return splat_text(float_text(value, "double"), "double", w.lanes)
+
+    def fma(a: str, b: float, c: str) -> str:
+        symbol = f"@llvm.fmuladd.{intrinsic_suffix(double)}"
+        w.needs[symbol] = f"declare {double} {symbol}({double}, {double}, {double})"
+        return w.put(f"call {double} {symbol}({double} {a}, {double} {const(b)}, {double} {c})")
+
+    wide = w.put(f"fpext {w.real} {x} to {double}")
+    rounded = fma(wide, _QUARTERS, const(_DOUBLE_ROUNDER))
+    n = w.put(f"fsub {double} {rounded}, {const(_DOUBLE_ROUNDER)}")
+    r = fma(n, -_QUARTER_LOW, fma(n, -_QUARTER_HIGH, wide))
+    return w.put(f"fptosi {double} {n} to {w.integer}"), w.put(f"fptrunc {double} {r} to {w.real}")
+
+
+def _of_angle(w: Writer, x: str, name: str, ahead: int) -> str:
+    """Return the sine of an angle `ahead` quarters of a turn further; libm's `name` where one of the lanes is large.
+
+    Source: Cody and Waite 1980, chapter 8, but that angles are reduced in double precision.
+    """
+    n, r = _angle(w, x)
+    square = w.mul(r, r)
+    sine = w.fma(w.mul(r, square), w.horner(_SIN, square), r)
+    flat = w.fma(square, w.const(-0.5), w.const(1.0))
+    cosine = w.fma(w.mul(square, square), w.horner(_COS, square), flat)
+    quarter = w.int_op("add", n, ahead)
+    is_odd = w.put(f"icmp ne {w.integer} {w.int_op('and', quarter, 1)}, {w.bits(0)}")
+    value = w.put(f"select {w.truth} {is_odd}, {w.real} {cosine}, {w.real} {sine}")
+    sign = w.int_op("shl", w.int_op("and", quarter, 2), 30)
+    value = w.as_real(w.int_op("xor", w.as_int(value), sign))
+    if not ahead:
+        value = w.where("oeq", x, w.const(0.0), x, value)  # -0 stays what it is
+    return w.unless_large(x, _MOST_RADIANS, value, name)
+
+
+def _sin(w: Writer, x: str) -> str:
+    return _of_angle(w, x, "sin", 0)
+
+
+def _cos(w: Writer, x: str) -> str:
+    return _of_angle(w, x, "cos", 1)
+
+
 POLYNOMIALS: dict[str, Callable[[Writer, str], str]] = {
     "exp": _exp,
     "exp2": _exp2,
     "log": _log,
     "tanh": _tanh,
     "erf": _erf,
+    "sin": _sin,
+    "cos": _cos,
 }
 """Functions of one single-precision argument that are computed on whole vectors."""
 
@@ -223,4 +305,4 @@ def polynomial(name: str, lanes: int, has_ldexp: bool = False) -> tuple[str, dic
     result = POLYNOMIALS[name](w, "%x")
     symbol = f"@lw.{name}.{intrinsic_suffix(w.real)}"
     head = f"define internal {w.real} {symbol}({w.real} %x) alwaysinline #0 {{"
-    return symbol, {**w.needs, symbol: "\n".join([head, *w.lines, f"  ret {w.real} {result}", "}"])}
+    return symbol, {**w.needs, symbol: "\n".join([head, "entry:", *w.lines, f"  ret {w.real} {result}", "}"])}

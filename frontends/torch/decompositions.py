@@ -50,6 +50,7 @@ def _with_own(core: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[...,
         aten._transformer_encoder_layer_fwd.default: _encoder_layer,
         aten._native_multi_head_attention.default: _attention,
         aten.mkldnn_rnn_layer.default: _lstm_layer,
+        aten._trilinear.default: _trilinear,
     }
     for kept in _KEPT:
         packet = getattr(aten, kept)
@@ -180,6 +181,24 @@ def _lstm_layer(
     shape = (1, *h.shape)
     stacked = torch.stack([outputs[time] for time in range(inputs.shape[0])])
     return stacked, h.view(shape), c.view(shape), inputs.new_empty(0, dtype=torch.uint8)
+
+
+def _trilinear(
+    first: Tensor,
+    second: Tensor,
+    third: Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Tensor:
+    """The product of three tensors, each with further axes of extent 1, summed over axes: what nn.Bilinear computes."""
+    import torch
+
+    axes = range(first.dim() + len(expand1))
+    letters = ["".join(chr(97 + d) for d in axes if d not in new) for new in (expand1, expand2, expand3, sumdim)]
+    return torch.einsum(f"{','.join(letters[:3])}->{letters[3]}", first, second, third)
 
 
 _LSTM = 2

@@ -109,6 +109,8 @@ def refusal(node: FxNode, is_folded: bool = False, units: MatrixUnits = NO_UNITS
         return f"{node.op} is not supported"
     if is_getitem(node):
         return None
+    if name_of(node) in _CHECKS:
+        return "a check of values, which PyTorch makes"
     if not hasattr(node.target, "_schema"):
         return f"a call of {name_of(node)} is not supported"
     if node.target._schema.is_mutable:

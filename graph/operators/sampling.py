@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
+from typing import Any
 
 from ... import te
 from ...dialects.numpy_types import FLOATS, working_type
-from ...te import ShapeError, Tensor, compute
+from ...te import ShapeError, Tensor, compute, reduce_axis
 from ...te.errors import format_shape
 from ...te.expr import Expr
 from ..operator import Kind, Operator, anchor
@@ -15,6 +16,8 @@ from ..operator import Kind, Operator, anchor
 _TAPS = {"nearest": 1, "linear": 2, "cubic": 4}
 """Elements along an axis that a sample is made of."""
 _PADDINGS = ("zeros", "border", "reflection")
+_JOINED: Mapping[str, Callable[..., Any]] = {"avg": te.sum, "max": te.max}
+"""How the samples of a bin are joined."""
 
 
 def _sampling_places(
@@ -119,6 +122,72 @@ def _sample(data: Tensor, places: Tensor, weights: Tensor) -> Tensor:
     return result
 
 
+def _roi_align(
+    data: Tensor,
+    rois: Tensor,
+    images: Tensor,
+    *,
+    size: Sequence[int],
+    samples: int,
+    scale: float = 1.0,
+    half_pixel: bool = True,
+    mode: str = "avg",
+) -> Tensor:
+    """data (N, C, H, W), boxes (R, 4) as x1, y1, x2, y2, and the image (R,) of each -> (R, C, *size), pooled boxes.
+
+    A box, times `scale`, is cut into `size` bins, which have `samples` places along each axis, and each place four
+    elements around it: their weighted mean over a bin, or the largest weighted one with `mode="max"`. Without
+    `half_pixel` a box has at least the size of an element, and places are not moved by half of one.
+    Source: He et al. 2017 (Mask R-CNN); where a place counts as outside is that of ONNX's RoiAlign.
+    """
+    if data.ndim != 4 or rois.shape != (*images.shape, 4) or len(size) != 2 or samples < 1 or mode not in _JOINED:
+        raise ShapeError(
+            f"roi_align: data (N, C, H, W), boxes (R, 4), images (R,), two extents, at least 1 sample and a mode of "
+            f"{', '.join(_JOINED)}; got {format_shape(data.shape)}, {format_shape(rois.shape)}, "
+            f"{format_shape(images.shape)}, {tuple(size)}, {samples}, {mode}"
+        )
+    kind = working_type(data.dtype)
+    count, (height, width) = images.shape[0], size
+
+    def taps(name: str, axis: int, value: Callable[[Expr, Expr, int], Expr], dtype: str) -> Tensor:
+        """A value of each tap (R, bins, 2 samples) of rows or columns: two elements a place, one after the other."""
+        extent = data.shape[2 + axis]
+
+        def element(r: Expr, bin: Expr, tap: Expr) -> Expr:
+            begin, end = (rois[r, corner].astype(kind) * scale - 0.5 * half_pixel for corner in (1 - axis, 3 - axis))
+            length = end - begin if half_pixel else te.maximum(end - begin, 1.0)
+            part = te.cast(bin, kind) + (te.cast(tap // 2, kind) + 0.5) * (1.0 / samples)
+            return value(begin + part * (length * (1.0 / size[axis])), tap % 2, extent).astype(dtype)
+
+        found: Tensor = compute((count, size[axis], 2 * samples), element, name)
+        return found
+
+    def place(at: Expr, second: Expr, extent: int) -> Expr:
+        return _kept_inside(te.floor(_kept_inside(at, extent)) + te.cast(second, kind), extent)
+
+    def weight(at: Expr, second: Expr, extent: int) -> Expr:
+        inside = _kept_inside(at, extent)
+        past = inside - te.floor(inside)
+        made = te.select(second == 1, past, 1.0 - past)
+        return te.select(te.all(at >= -1.0, at <= float(extent)), made, te.const(0, kind))
+
+    rows, columns = (taps(f"roi_{n}", a, place, "int32") for a, n in enumerate(("rows", "columns")))
+    of_row, of_column = (taps(f"roi_{n}_weights", a, weight, kind) for a, n in enumerate(("row", "column")))
+    down, across = reduce_axis((0, 2 * samples), "down"), reduce_axis((0, 2 * samples), "across")
+
+    def pooled(r: Expr, c: Expr, i: Expr, j: Expr) -> Expr:
+        found = data[images[r], c, rows[r, i, down], columns[r, j, across]].astype(kind)
+        weighted = of_row[r, i, down] * of_column[r, j, across] * found
+        joined: Expr = _JOINED[mode](weighted, axis=[down, across])
+        return joined
+
+    shape = (count, data.shape[1], height, width)
+    joined = compute(shape, pooled, "roi_joined")
+    share = 1.0 / samples**2 if mode == "avg" else 1.0
+    result: Tensor = compute(shape, lambda *i: (joined[i] * share).astype(data.dtype), "T_roi_align")
+    return result
+
+
 def _place(g: Expr, extent: int, align_corners: bool) -> Expr:
     """The place in elements of one from -1 to 1."""
     return (g + 1.0) * (0.5 * (extent - 1)) if align_corners else ((g + 1.0) * float(extent) - 1.0) * 0.5
@@ -166,3 +235,4 @@ def _modulo(x: Expr, period: float) -> Expr:
 sampling_places = Operator(_sampling_places, Kind.OPAQUE)
 sampling_weights = Operator(_sampling_weights, Kind.OPAQUE)
 sample = anchor(_sample)
+roi_align = Operator(_roi_align, Kind.OPAQUE)

@@ -407,10 +407,11 @@ def test_threads_share_a_compiled_model() -> None:
     assert bound is not None and len(bound.frames) <= 3, "memory for each thread that ran at once"
 
 
-def test_region_that_does_not_compile_runs_in_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_region_that_does_not_compile_runs_in_pytorch(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     def fail(*_: Any, **__: Any) -> Any:
         raise BuildError("kernel k does not compile: no")
 
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # nothing is kept there
     monkeypatch.setattr("loopwright.frontends.torch.region.compile", fail)
     module, inputs = model("mlp")
     with torch.no_grad(), pytest.warns(RegionWarning, match="fused_0 runs in PyTorch: kernel k does not compile"):
@@ -536,3 +537,11 @@ print(len({l for p in glob.glob("/proc/self/task/*/status") for l in open(p) if 
 """
     run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert run.stdout.split() == ["True", "1"]
+
+
+def test_checks_of_values_are_said_to_be_pytorchs() -> None:
+    def counted(x: Any) -> Any:
+        return nn.functional.one_hot(x, 5).float().mean(0) * 2
+
+    (name, why) = next(iter(lw.torch.explain(counted, torch.tensor([1, 4, 2])).stays))
+    assert name == "_assert_async.msg" and why == "a check of values, which PyTorch makes"

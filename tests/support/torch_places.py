@@ -58,6 +58,16 @@ READS: dict[str, tuple[Callable[[Tensor], Any], Tensor]] = {
     "constants in a graph": (lambda x: x + torch.arange(12.0).view(3, 4).flip(1).cumsum(0).triu(1), _X),
     "constant that is returned": (lambda x: (x + 1, torch.arange(3) * 2), _X),
 }
+
+
+def _alone(name: str) -> Callable[[Tensor], Any]:
+    return lambda x: x.scatter_reduce(1, _ROWS[..., :3], x + 1, name, include_self=False)
+
+
+def _index_reduced(name: str) -> Callable[[Tensor], Any]:
+    return lambda x: x.index_reduce(1, torch.tensor([2, 0, 2]), x * 2, name, include_self=name == "prod")
+
+
 WRITES: dict[str, tuple[Callable[[Tensor], Any], Tensor]] = {
     "put with gaps": (lambda x: _set(x, slice(None), slice(None), slice(1, None, 2), value=x[..., :2]), _X),
     "put a number": (lambda x: _set(x, slice(None), 1, value=2.5), _X),
@@ -80,6 +90,9 @@ WRITES: dict[str, tuple[Callable[[Tensor], Any], Tensor]] = {
     "scatter of a part": (lambda x: x.scatter(1, _ROWS[:, :, :2], x * 2), _X),
     "scatter_add": (lambda x: x.scatter_add(1, _ROWS, x[:, :1]), _X),
     "scatter the largest": (lambda x: x.scatter_reduce(1, _ROWS, x[:, :1] + 1, "amax"), _X),
+    "scatter the mean": (lambda x: x.scatter_reduce(1, _ROWS, x[:, :1] + 1, "mean"), _X),
+    **{f"scatter the {name} alone": (_alone(name), _X) for name in ("sum", "prod", "mean", "amax", "amin")},
+    **{f"index_reduce by {name}": (_index_reduced(name), _X) for name in ("prod", "mean", "amax", "amin")},
     "index_add": (lambda x: x.index_add(1, torch.tensor([0, 2]), x[:, :2]), _X),
     "index_copy": (lambda x: x.index_copy(1, torch.tensor([2, 0]), x[:, :2] * 2), _X),
     "index_fill": (lambda x: x.index_fill(2, torch.tensor([0, 3]), 1.5), _X),

@@ -232,6 +232,22 @@ UNARY |= {
     "repeat_interleave": (lambda x: x.repeat_interleave(2, 1), _X),
     "rot90": (lambda x: torch.rot90(x, 1, (1, 2)), _X),
 }
+UNARY |= {
+    "fake quantisation": (lambda x: torch.fake_quantize_per_tensor_affine(x, 0.05, 3, -20, 17), _X),
+    "fake quantisation by tensors": (
+        lambda x: torch.fake_quantize_per_tensor_affine(
+            x, torch.tensor([0.05]), torch.tensor([3], dtype=torch.int32), 0, 255
+        ),
+        _X,
+    ),
+    "fake quantisation of channels": (
+        lambda x: torch.fake_quantize_per_channel_affine(
+            x, torch.tensor([0.05, 0.1, 0.2]), torch.tensor([0, 3, -2], dtype=torch.int32), 1, -8, 7
+        ),
+        _X,
+    ),
+    "bilinear form": (lambda x: F.bilinear(x, x[..., :3], torch.arange(24.0).view(2, 4, 3), torch.ones(2)), _X),
+}
 UNARY |= READS | WRITES | RESIZED
 
 BINARY: dict[str, tuple[Callable[[Tensor, Tensor], Any], Tensor, Tensor]] = {

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 
+from ....dialects.graph import ApplyOp
 from ....graph.network import Value
+from ....graph.types import shape_of
 from ..errors import UnsupportedNode
 from ..node import Node
 from ._windows import Window, short, window
-from .convolution import convolve
+from .convolution import convolve, padded_or_cut
 
 _LAYOUTS = {3: "NCW", 4: "NCHW", 5: "NCDHW"}
 
@@ -44,6 +48,62 @@ def MaxPool(node: Node) -> Value | list[Value]:
         return pooled
     places = node.apply("max_pool_places", node.value(), column_major=bool(node.get("storage_order", 0)), **options)
     return [pooled, node.net.cast(places, dtype="int64")]
+
+
+def MaxUnpool(node: Node) -> Value:
+    """Elements (N, C, ...) at the places, counted over all of the data, that a MaxPool took them from; zeros elsewhere.
+
+    Where windows of that pool do not overlap, each element of the result has one that can be its own. Otherwise each
+    looks at all of its channel.
+    """
+    x, places, net = node.value(), node.value(1), node.net
+    kernel = tuple(node.ints("kernel_shape") or ())
+    count = len(kernel)
+    strides, pads = tuple(node.ints("strides") or [1] * count), node.ints("pads") or [0] * 2 * count
+    made = [
+        (n - 1) * s - pads[d] - pads[count + d] + k
+        for d, (n, s, k) in enumerate(zip(x.shape[2:], strides, kernel, strict=True))
+    ]
+    planes, plane = prod(x.shape[:2]), prod(made)
+    first = (np.arange(planes, dtype=places.dtype) * plane).reshape(*x.shape[:2], *[1] * count)
+    within = net.subtract(places, first)
+    if _is_of(places, made, {"kernel": short(kernel), "stride": short(strides)}) and not any(pads):
+        y = _spread(node, x, within, made, strides)
+    else:
+        rows, zeros = prod(x.shape[2:]), net.constant(np.zeros((planes, plane), x.dtype), "zeros")
+        flat = [net.reshape(value, shape=(planes, rows)) for value in (within, x)]
+        y = net.reshape(net.scatter_elements(zeros, *flat, axis=1), shape=(*x.shape[:2], *made))
+    wanted = node.ints("output_shape", 2)
+    after = [0] * len(x.shape) if wanted is None else [w - n for w, n in zip(wanted, y.shape, strict=True)]
+    return padded_or_cut(node, y, [0] * len(x.shape), after)
+
+
+def _is_of(places: Value, extents: Sequence[int], options: Mapping[str, Any]) -> bool:
+    """True where places are those of a max pool of such options, without padding, whose windows do not overlap."""
+    owner = places.ssa.owner
+    while isinstance(owner, ApplyOp) and owner.operator.data == "cast":
+        owner = owner.inputs[0].owner
+    if not isinstance(owner, ApplyOp) or owner.operator.data != "max_pool_places":
+        return False
+    given = {"stride": owner.options.values.get("kernel"), **owner.options.values}
+    apart = np.all(np.asarray(options["stride"]) >= np.asarray(options["kernel"]))
+    return bool(apart) and given == dict(options) and tuple(shape_of(owner.inputs[0])[2:]) == tuple(extents)
+
+
+def _spread(node: Node, x: Value, within: Value, extents: Sequence[int], strides: Sequence[int]) -> Value:
+    """Elements at places of their own blocks of `strides`, zeros elsewhere; cut to extents."""
+    net = node.net
+    wide = [n for size in zip(x.shape[2:], [1] * len(strides), strict=True) for n in size]
+    blocks = [n for size in zip(x.shape[2:], strides, strict=True) for n in size]
+    full = [n * s for n, s in zip(x.shape[2:], strides, strict=True)]
+    own = np.full(full, -1, dtype=within.dtype)
+    cut = tuple(slice(0, min(n, e)) for n, e in zip(full, extents, strict=True))
+    own[cut] = np.arange(prod(extents)).reshape(*extents)
+    shape = (*x.shape[:2], *wide)
+    is_own = net.equal(net.reshape(within, shape=shape), own.reshape(blocks))
+    y = net.where(is_own, net.reshape(x, shape=shape), np.zeros((), x.dtype))
+    y = net.reshape(y, shape=(*x.shape[:2], *full))
+    return padded_or_cut(node, y, [0] * len(y.shape), [0, 0, *(e - n for e, n in zip(extents, full, strict=True))])
 
 
 def AveragePool(node: Node) -> Value:

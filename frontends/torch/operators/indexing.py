@@ -130,10 +130,49 @@ def scatter(node: Node) -> Any:
 
 @aten("scatter_reduce.two")
 def scatter_reduce(node: Node) -> Any:
-    name = node["reduce"]
-    if name not in _MODES or not node["include_self"]:
-        raise UnsupportedNode(f"scatter_reduce by {name}, or without the data itself, stays PyTorch's")
-    return _scattered(node, node.value(), _MODES[name])
+    return _joined(node, _places(node, node.value("index")), node.value("src"))
+
+
+@aten("index_reduce.default")
+def index_reduce(node: Node) -> Any:
+    """As scatter_reduce does, with one place for each slice of an axis."""
+    places, source, axis = _places(node, node.value("index")), node.value("source"), node.axis()
+    shape = [1] * len(source.shape)
+    shape[axis] = places.shape[0]
+    return _joined(node, node.stretched(node.reshaped(places, shape), source.shape), source)
+
+
+def _joined(node: Node, places: Value, source: Value) -> Any:
+    """The data joined with all that goes to each place; without `include_self`, what goes there alone, if anything."""
+    x, name, net = node.value(), str(node["reduce"]), node.net
+    mode = "add" if name == "mean" else _MODES.get(name)
+    is_float = "float" in x.dtype
+    if mode is None or not x.shape or (not is_float and (name == "mean" or not node["include_self"])):
+        raise UnsupportedNode(f"scatter_reduce of {x.dtype} by {name} stays PyTorch's")
+    axis, source = node.axis(), _cut(node, source, places.shape)
+    if name != "mean" and node["include_self"]:
+        return _written(node, x, places, source, axis, mode)
+    ones, zeros = (
+        net.constant(np.full(shape, n, x.dtype), "counted") for n, shape in ((1, places.shape), (0, x.shape))
+    )
+    counts = _written(node, zeros, places, ones, axis, "add")
+    if not node["include_self"]:
+        neutral = np.asarray({"add": 0.0, "mul": 1.0, "max": -np.inf, "min": np.inf}[mode], x.dtype)
+        x = net.where(net.greater(counts, np.asarray(0, x.dtype)), neutral, x)
+    made = _written(node, x, places, source, axis, mode)
+    if name != "mean":
+        return made
+    others = net.add(counts, np.asarray(1, x.dtype)) if node["include_self"] else counts
+    return node.apply("divide", made, net.maximum(others, np.asarray(1, x.dtype)))
+
+
+def _cut(node: Node, source: Value, shape: Sequence[int]) -> Value:
+    """The first elements along each axis."""
+    if source.shape == tuple(shape):
+        return source
+    axes = list(range(len(shape)))
+    made: Value = node.apply("strided_slice", source, begin=[0] * len(axes), end=shape, axes=axes)
+    return made
 
 
 def _scattered(node: Node, x: Value, mode: str) -> Value:
@@ -141,10 +180,7 @@ def _scattered(node: Node, x: Value, mode: str) -> Value:
     if len(indices.shape) != len(x.shape) or not x.shape:
         raise UnsupportedNode("scatter into a number stays PyTorch's")
     if isinstance(node.arguments.get("src"), Value):
-        source = node.cast(node.value("src"), x.dtype)
-        if source.shape != indices.shape:
-            axes = list(range(len(x.shape)))
-            source = node.apply("strided_slice", source, begin=[0] * len(axes), end=indices.shape, axes=axes)
+        source = _cut(node, node.cast(node.value("src"), x.dtype), indices.shape)
     else:
         source = node.stretched(node.net.constant(np.asarray(node["value"], x.dtype), "number"), indices.shape)
     return _written(node, x, indices, source, axis, mode)
