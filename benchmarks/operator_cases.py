@@ -29,15 +29,16 @@ class Operator:
 
 @dataclass(frozen=True)
 class Case:
-    """A workload of the table; `kind` names its family."""
+    """A workload of the table; `kind` names its family, `half` is "shown", "held-out" or "later"."""
 
     name: str
     kind: str
-    held_out: bool
+    half: str
     operator: Operator
 
 
-def _in(name: str, *shape: int) -> Tensor:
+def placeholder(name: str, *shape: int) -> Tensor:
+    """Return an operand in fp32."""
     return te.placeholder(shape, name=name)
 
 
@@ -49,7 +50,11 @@ def conv(n: int, c: int, size: int, out: int, k: int, stride: int = 1, groups: i
     pad = dilation * (k // 2)
 
     def tensors() -> list[Tensor]:
-        data, kernel, bias = _in("data", n, c, size, size), _in("kernel", out, c // groups, k, k), _in("bias", out)
+        data, kernel, bias = (
+            placeholder("data", n, c, size, size),
+            placeholder("kernel", out, c // groups, k, k),
+            placeholder("bias", out),
+        )
         found = topi.nn.conv2d_nchw(data, kernel, stride, pad, dilation, groups)
         return [data, kernel, bias, topi.nn.relu(topi.nn.bias_add(found, bias))]
 
@@ -65,7 +70,7 @@ def transposed(c: int, size: int, out: int, k: int, stride: int, pad: int) -> Op
     """Transposed 2-D convolution, NCHW, with relu."""
 
     def tensors() -> list[Tensor]:
-        data, kernel = _in("data", 1, c, size, size), _in("kernel", c, out, k, k)
+        data, kernel = placeholder("data", 1, c, size, size), placeholder("kernel", c, out, k, k)
         return [data, kernel, topi.nn.relu(topi.nn.conv2d_transpose_nchw(data, kernel, stride, pad))]
 
     def peer(torch: Any, arrays: Sequence[Any]) -> Callable[[], Any]:
@@ -80,7 +85,7 @@ def conv1d(c: int, length: int, out: int, k: int, stride: int) -> Operator:
     """1-D convolution, NCW, without padding."""
 
     def tensors() -> list[Tensor]:
-        data, kernel = _in("data", 1, c, length), _in("kernel", out, c, k)
+        data, kernel = placeholder("data", 1, c, length), placeholder("kernel", out, c, k)
         return [data, kernel, topi.nn.conv1d_ncw(data, kernel, stride)]
 
     return Operator(tensors, lambda torch, arrays: lambda: torch.nn.functional.conv1d(*arrays, None, stride))
@@ -90,7 +95,7 @@ def conv3d(c: int, depth: int, size: int, out: int) -> Operator:
     """3x3x3 convolution, NCDHW, "same" padding."""
 
     def tensors() -> list[Tensor]:
-        data, kernel = _in("data", 1, c, depth, size, size), _in("kernel", out, c, 3, 3, 3)
+        data, kernel = placeholder("data", 1, c, depth, size, size), placeholder("kernel", out, c, 3, 3, 3)
         return [data, kernel, topi.nn.conv3d_ncdhw(data, kernel, 1, 1)]
 
     return Operator(tensors, lambda torch, arrays: lambda: torch.nn.functional.conv3d(*arrays, None, 1, 1))
@@ -103,7 +108,7 @@ def dense(rows: int, k: int, out: int, activation: str = "") -> Operator:
     """Rows times a weight of PyTorch's order (out, k), with bias and an activation."""
 
     def tensors() -> list[Tensor]:
-        data, weight, bias = _in("data", rows, k), _in("weight", out, k), _in("bias", out)
+        data, weight, bias = placeholder("data", rows, k), placeholder("weight", out, k), placeholder("bias", out)
         found = topi.dense(data, weight, bias)
         return [data, weight, bias, getattr(topi.nn, activation)(found) if activation else found]
 
@@ -119,7 +124,7 @@ def matmul(m: int, n: int, k: int) -> Operator:
     """Plain product of row-major matrices."""
 
     def tensors() -> list[Tensor]:
-        a, b = _in("a", m, k), _in("b", k, n)
+        a, b = placeholder("a", m, k), placeholder("b", k, n)
         return [a, b, topi.matmul(a, b)]
 
     return Operator(tensors, lambda torch, arrays: lambda: torch.matmul(*arrays))
@@ -129,7 +134,7 @@ def scores(heads: int, rows: int, columns: int, size: int) -> Operator:
     """Q K' of each head."""
 
     def tensors() -> list[Tensor]:
-        q, k = _in("q", heads, rows, size), _in("k", heads, columns, size)
+        q, k = placeholder("q", heads, rows, size), placeholder("k", heads, columns, size)
         return [q, k, topi.batch_matmul(q, k, transpose_b=True)]
 
     return Operator(tensors, lambda torch, arrays: lambda: torch.matmul(arrays[0], arrays[1].mT))
@@ -139,7 +144,7 @@ def weighted(heads: int, rows: int, columns: int, size: int) -> Operator:
     """P V of each head."""
 
     def tensors() -> list[Tensor]:
-        p, v = _in("p", heads, rows, columns), _in("v", heads, columns, size)
+        p, v = placeholder("p", heads, rows, columns), placeholder("v", heads, columns, size)
         return [p, v, topi.batch_matmul(p, v)]
 
     return Operator(tensors, lambda torch, arrays: lambda: torch.matmul(*arrays))
@@ -149,7 +154,11 @@ def attention(heads: int, rows: int, columns: int, size: int) -> Operator:
     """softmax(Q K' / sqrt(d)) V of each head, as one workload."""
 
     def tensors() -> list[Tensor]:
-        q, k, v = _in("q", heads, rows, size), _in("k", heads, columns, size), _in("v", heads, columns, size)
+        q, k, v = (
+            placeholder("q", heads, rows, size),
+            placeholder("k", heads, columns, size),
+            placeholder("v", heads, columns, size),
+        )
         scaled = topi.multiply(topi.batch_matmul(q, k, transpose_b=True), 1 / math.sqrt(size))
         return [q, k, v, topi.batch_matmul(topi.nn.softmax(scaled), v)]
 
@@ -167,7 +176,7 @@ def of_one(ours: Callable[[Tensor], Tensor], peer: Callable[[Any, Any], Any], *s
     """An operator of one tensor."""
 
     def tensors() -> list[Tensor]:
-        data = _in("data", *shape)
+        data = placeholder("data", *shape)
         return [data, ours(data)]
 
     return Operator(tensors, lambda torch, arrays: lambda: peer(torch, arrays[0]))
@@ -177,7 +186,7 @@ def of_two(ours: Callable[[Tensor, Tensor], Tensor], peer: Callable[[Any, Any, A
     """An operator of two tensors of one shape."""
 
     def tensors() -> list[Tensor]:
-        left, right = _in("left", *shape), _in("right", *shape)
+        left, right = placeholder("left", *shape), placeholder("right", *shape)
         return [left, right, ours(left, right)]
 
     return Operator(tensors, lambda torch, arrays: lambda: peer(torch, *arrays))
@@ -187,7 +196,7 @@ def layer_norm(rows: int, width: int) -> Operator:
     """Layer normalisation with scale and shift."""
 
     def tensors() -> list[Tensor]:
-        data, gamma, beta = _in("data", rows, width), _in("gamma", width), _in("beta", width)
+        data, gamma, beta = placeholder("data", rows, width), placeholder("gamma", width), placeholder("beta", width)
         return [data, gamma, beta, topi.nn.layer_norm(data, gamma, beta)]
 
     def peer(torch: Any, arrays: Sequence[Any]) -> Callable[[], Any]:
@@ -201,7 +210,7 @@ def rms_norm(rows: int, width: int) -> Operator:
     """Root-mean-square normalisation with scale."""
 
     def tensors() -> list[Tensor]:
-        data, gamma = _in("data", rows, width), _in("gamma", width)
+        data, gamma = placeholder("data", rows, width), placeholder("gamma", width)
         return [data, gamma, topi.nn.rms_norm(data, gamma)]
 
     def peer(torch: Any, arrays: Sequence[Any]) -> Callable[[], Any]:
@@ -210,11 +219,13 @@ def rms_norm(rows: int, width: int) -> Operator:
     return Operator(tensors, peer)
 
 
-def _functional(name: str, *args: Any, **options: Any) -> Callable[[Any, Any], Any]:
+def functional(name: str, *args: Any, **options: Any) -> Callable[[Any, Any], Any]:
+    """Return the call of PyTorch's function of one tensor, with these options."""
     return lambda torch, data: getattr(torch.nn.functional, name)(data, *args, **options)
 
 
-def _permuted(*axes: int) -> tuple[Callable[[Tensor], Tensor], Callable[[Any, Any], Any]]:
+def permuted(*axes: int) -> tuple[Callable[[Tensor], Tensor], Callable[[Any, Any], Any]]:
+    """Return the copy with its axes in another order, ours and PyTorch's."""
     return lambda x: topi.transpose(x, axes), lambda torch, x: x.permute(axes).contiguous()
 
 
@@ -317,13 +328,13 @@ PAIRS: tuple[tuple[str, tuple[str, Operator], tuple[str, Operator]], ...] = (
     ("attention", ("bert 12x128", attention(12, 128, 128, 64)), ("gpt2 decode 12x1 of 512", attention(12, 1, 512, 64))),
     (
         "rows",
-        ("softmax bert 1536x128", of_one(topi.nn.softmax, _functional("softmax", -1), 1536, 128)),
-        ("softmax vit 2364x197", of_one(topi.nn.softmax, _functional("softmax", -1), 2364, 197)),
+        ("softmax bert 1536x128", of_one(topi.nn.softmax, functional("softmax", -1), 1536, 128)),
+        ("softmax vit 2364x197", of_one(topi.nn.softmax, functional("softmax", -1), 2364, 197)),
     ),
     (
         "rows",
-        ("softmax 1x50257", of_one(topi.nn.softmax, _functional("softmax", -1), 1, 50257)),
-        ("log-softmax 512x32000", of_one(topi.nn.log_softmax, _functional("log_softmax", -1), 512, 32000)),
+        ("softmax 1x50257", of_one(topi.nn.softmax, functional("softmax", -1), 1, 50257)),
+        ("log-softmax 512x32000", of_one(topi.nn.log_softmax, functional("log_softmax", -1), 512, 32000)),
     ),
     ("rows", ("layer norm 128x768", layer_norm(128, 768)), ("layer norm 3136x96", layer_norm(3136, 96))),
     ("rows", ("rms norm 512x2048", rms_norm(512, 2048)), ("rms norm 64x4096", rms_norm(64, 4096))),
@@ -336,13 +347,13 @@ PAIRS: tuple[tuple[str, tuple[str, Operator], tuple[str, Operator]], ...] = (
         "pool",
         (
             "max 3x3/2 64x112x112",
-            of_one(lambda x: topi.nn.max_pool(x, 3, 2, 1), _functional("max_pool2d", 3, 2, 1), 1, 64, 112, 112),
+            of_one(lambda x: topi.nn.max_pool(x, 3, 2, 1), functional("max_pool2d", 3, 2, 1), 1, 64, 112, 112),
         ),
         (
             "average 3x3 288x35x35",
             of_one(
                 lambda x: topi.nn.avg_pool(x, 3, 1, 1, count_include_pad=True),
-                _functional("avg_pool2d", 3, 1, 1),
+                functional("avg_pool2d", 3, 1, 1),
                 1,
                 288,
                 35,
@@ -354,17 +365,17 @@ PAIRS: tuple[tuple[str, tuple[str, Operator], tuple[str, Operator]], ...] = (
         "pool",
         (
             "global average 2048x7x7",
-            of_one(topi.nn.global_avg_pool, _functional("adaptive_avg_pool2d", 1), 1, 2048, 7, 7),
+            of_one(topi.nn.global_avg_pool, functional("adaptive_avg_pool2d", 1), 1, 2048, 7, 7),
         ),
         (
             "global average 240x28x28",
-            of_one(topi.nn.global_avg_pool, _functional("adaptive_avg_pool2d", 1), 1, 240, 28, 28),
+            of_one(topi.nn.global_avg_pool, functional("adaptive_avg_pool2d", 1), 1, 240, 28, 28),
         ),
     ),
     (
         "elements",
-        ("gelu 197x3072", of_one(topi.nn.gelu, _functional("gelu"), 197, 3072)),
-        ("hard swish 240x28x28", of_one(topi.nn.hard_swish, _functional("hardswish"), 1, 240, 28, 28)),
+        ("gelu 197x3072", of_one(topi.nn.gelu, functional("gelu"), 197, 3072)),
+        ("hard swish 240x28x28", of_one(topi.nn.hard_swish, functional("hardswish"), 1, 240, 28, 28)),
     ),
     (
         "elements",
@@ -384,13 +395,13 @@ PAIRS: tuple[tuple[str, tuple[str, Operator], tuple[str, Operator]], ...] = (
     ),
     (
         "moves",
-        ("transpose 4096x1000", of_one(*_permuted(1, 0), 4096, 1000)),
-        ("heads 128x12x64", of_one(*_permuted(0, 2, 1, 3), 1, 128, 12, 64)),
+        ("transpose 4096x1000", of_one(*permuted(1, 0), 4096, 1000)),
+        ("heads 128x12x64", of_one(*permuted(0, 2, 1, 3), 1, 128, 12, 64)),
     ),
     (
         "moves",
-        ("to channels last 64x56x56", of_one(*_permuted(0, 2, 3, 1), 1, 64, 56, 56)),
-        ("pixel shuffle 256x56x56", of_one(_pixel_shuffle, _functional("pixel_shuffle", 2), 1, 256, 56, 56)),
+        ("to channels last 64x56x56", of_one(*permuted(0, 2, 3, 1), 1, 64, 56, 56)),
+        ("pixel shuffle 256x56x56", of_one(_pixel_shuffle, functional("pixel_shuffle", 2), 1, 256, 56, 56)),
     ),
     (
         "moves",
@@ -403,7 +414,7 @@ PAIRS: tuple[tuple[str, tuple[str, Operator], tuple[str, Operator]], ...] = (
             "resize 21x28x28 to 224",
             of_one(
                 lambda x: topi.resize2d(x, (224, 224)),
-                _functional("interpolate", (224, 224), mode="bilinear"),
+                functional("interpolate", (224, 224), mode="bilinear"),
                 1,
                 21,
                 28,
@@ -414,7 +425,7 @@ PAIRS: tuple[tuple[str, tuple[str, Operator], tuple[str, Operator]], ...] = (
             "resize 256x20x20 to 40",
             of_one(
                 lambda x: topi.resize2d(x, (40, 40), method="nearest", coordinate_mode="asymmetric"),
-                _functional("interpolate", (40, 40)),
+                functional("interpolate", (40, 40)),
                 1,
                 256,
                 20,
@@ -425,7 +436,7 @@ PAIRS: tuple[tuple[str, tuple[str, Operator], tuple[str, Operator]], ...] = (
 )
 
 CASES: tuple[Case, ...] = tuple(
-    Case(name, kind, held_out, operator)
+    Case(name, kind, half, operator)
     for kind, shown, hidden in PAIRS
-    for held_out, (name, operator) in ((False, shown), (True, hidden))
+    for half, (name, operator) in (("shown", shown), ("held-out", hidden))
 )

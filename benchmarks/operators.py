@@ -1,5 +1,7 @@
 """Operators of real networks (`operator_cases.py`) beside PyTorch, untuned and tuned: a table of both halves.
 
+`--half later` measures those of `later_cases.py`, which were listed when rules and models were done.
+
     python benchmarks/operators.py --target cuda --trials 64 --output operators.jsonl
 
 fp32, TF32 off; each result is checked against the reference first. On a CUDA device both sides are replayed as CUDA
@@ -29,6 +31,7 @@ from typing import Any
 
 import gpu
 import numpy as np
+from later_cases import LATER
 from operator_cases import CASES, Case
 from rounds import PAUSE_S
 
@@ -37,6 +40,9 @@ from loopwright.backends.arrays import aligned_copy, aligned_empty
 from loopwright.search.sketch.likely import likeliest
 
 Row = dict[str, Any]
+ALL = (*CASES, *LATER)
+HALVES = ("held-out", "shown", "later")
+"""What is measured first comes first; the last is asked for by name."""
 AT_LEAST_S = {False: 0.005, True: 0.002}
 """Of calls in a turn, by whether they are of a GPU."""
 
@@ -50,10 +56,12 @@ def main() -> int:
     done: dict[str, Row] = {}
     if path and path.exists():
         done = {row["case"]: row for row in map(json.loads, path.read_text().splitlines())}
-    in_turn = sorted(CASES, key=lambda case: not case.held_out)  # what matters most comes first
+    in_turn = sorted(ALL, key=lambda case: HALVES.index(case.half))
     if options.write_schedules:
         chosen = {
-            case.name: lw.SearchTask(case.operator.tensors, target=_target(options)).default_schedule for case in CASES
+            case.name: lw.SearchTask(case.operator.tensors, target=_target(options)).default_schedule
+            for case in in_turn
+            if _asked(case, options)
         }
         Path(options.write_schedules).write_text(json.dumps(chosen, indent=1))
         return 0
@@ -66,7 +74,7 @@ def main() -> int:
             if path:
                 with path.open("a") as file:
                     file.write(json.dumps(row) + "\n")
-    print(table([done[case.name] for case in CASES if case.name in done]))
+    print(table([done[case.name] for case in ALL if case.name in done]))
     return int(any("failed" in row for row in done.values()))
 
 
@@ -79,8 +87,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--trials", type=int, default=0, help="of a search; without, the untuned schedule alone")
     parser.add_argument("--limit-s", type=float, default=60, help="seconds of a search, at most")
     parser.add_argument("--threads", type=int, default=1, help="of a CPU, for both sides")
-    parser.add_argument("--kinds", nargs="+", choices=sorted({case.kind for case in CASES}))
-    parser.add_argument("--half", choices=["shown", "held-out"], help="default: both")
+    parser.add_argument("--kinds", nargs="+", choices=sorted({case.kind for case in ALL}))
+    parser.add_argument("--half", nargs="+", choices=HALVES, default=HALVES[:2], help="default: the first two")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--records", default="operator-records", help="folder of record files, one a case")
@@ -89,9 +97,7 @@ def _options() -> argparse.Namespace:
 
 
 def _asked(case: Case, options: argparse.Namespace) -> bool:
-    if options.half and case.held_out != (options.half == "held-out"):
-        return False
-    return not options.kinds or case.kind in options.kinds
+    return case.half in options.half and (not options.kinds or case.kind in options.kinds)
 
 
 def _begin(lock: AbstractContextManager[Any], threads: int) -> None:
@@ -109,8 +115,8 @@ def _begin(lock: AbstractContextManager[Any], threads: int) -> None:
 
 
 def _tried(name: str, options: argparse.Namespace) -> Row:
-    case = next(case for case in CASES if case.name == name)
-    row = {"case": name, "kind": case.kind, "held_out": case.held_out}
+    case = next(case for case in ALL if case.name == name)
+    row = {"case": name, "kind": case.kind, "half": case.half}
     try:
         return {**row, **measured(case, options)}
     except Exception as error:  # one case must not cost the others their time
@@ -220,9 +226,8 @@ def _repeated(call: Callable[[], Any], clock: Callable[[], float]) -> Callable[[
 
 
 def _line(row: Row) -> str:
-    half = "held out" if row["held_out"] else "shown"
     if "failed" in row:
-        return f"| {row['kind']} | {row['case']} | {half} | {row['failed'].splitlines()[0][:200]} |"
+        return f"| {row['kind']} | {row['case']} | {row['half']} | {row['failed'].splitlines()[0][:200]} |"
     cells = [f"{row['peer_s'] * 1e6:.1f}", f"{row['untuned_s'] * 1e6:.1f}", f"{row['peer_s'] / row['untuned_s']:.2f}x"]
     if "before_s" in row:
         cells += [f"{row['before_s'] * 1e6:.1f}", f"{row['peer_s'] / row['before_s']:.2f}x"]
@@ -231,11 +236,11 @@ def _line(row: Row) -> str:
     if "tuned_s" in row:
         cells += [f"{row['tuned_s'] * 1e6:.1f}", f"{row['peer_s'] / row['tuned_s']:.2f}x"]
         cells += [f"{row['trials']} in {row['tuning_s']:.0f} s"]
-    return f"| {row['kind']} | {row['case']} | {half} | {' | '.join(cells)} |"
+    return f"| {row['kind']} | {row['case']} | {row['half']} | {' | '.join(cells)} |"
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Lines of both halves, and what each comes to."""
+    """Lines of all rows, and what each half comes to."""
     tuned = any("tuned_s" in row for row in rows)
     heads = ["kind", "case", "half", "PyTorch (us)", "untuned (us)", "PyTorch / untuned"]
     heads += ["before (us)", "PyTorch / before"] if any("before_s" in row for row in rows) else []
@@ -243,12 +248,11 @@ def table(rows: Sequence[Row]) -> str:
     heads += ["tuned (us)", "PyTorch / tuned", "trials"] if tuned else []
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads), *map(_line, rows), ""]
     right = [row for row in rows if "failed" not in row]
-    for held_out in (False, True):
+    for half in HALVES:
         for key in ("untuned_s", "before_s", "analytic_s", "tuned_s"):
-            ratios = [row["peer_s"] / row[key] for row in right if row["held_out"] == held_out and key in row]
+            ratios = [row["peer_s"] / row[key] for row in right if row["half"] == half and key in row]
             if ratios:
-                half = "Held out" if held_out else "Shown"
-                lines.append(f"{half}, {key.removesuffix('_s')}: {_summary(ratios)}.")
+                lines.append(f"{half.capitalize()}, {key.removesuffix('_s')}: {_summary(ratios)}.")
     return "\n".join(lines)
 
 

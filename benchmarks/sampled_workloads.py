@@ -1,7 +1,7 @@
 """Workloads drawn at random, for the cost models that ship: kinds of operators, shapes and types as networks may have.
 
-None is taken from a network or from `operator_cases.py`: extents are drawn from wide distributions, some round, some
-odd. A workload is its kind and its arguments, so that a set of samples says what it is of.
+None is taken from a network or from the cases of the tables of operators: extents are drawn from wide distributions,
+some round, some odd. A workload is its kind and its arguments, so that a set of samples says what it is of.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from later_cases import LATER
 from operator_cases import (
     CASES,
     attention,
@@ -72,7 +73,7 @@ def sampled(seed: int, count: int, least_s: float = 0.0, kinds: Sequence[str] | 
     By the roofline of a large GPU, none takes less than `least_s`: half of what is drawn takes microseconds.
     """
     rng = np.random.default_rng(seed)
-    held = {ComputeDAG.from_tensors(case.operator.tensors()).hash for case in CASES}
+    held = {ComputeDAG.from_tensors(case.operator.tensors()).hash for case in (*CASES, *LATER)}
     names = list(kinds or KINDS)
     shares = np.array([KINDS[name].share for name in names])
     found: dict[Workload, None] = {}
