@@ -50,7 +50,8 @@ STAGES = (1, 2, 3)
 MOST_PARTS = 64
 """Parts of the keys that are loaded one behind the other without a loop, at most."""
 BLOCKS_OF_PARTS = 3
-"""Blocks of threads for each multiprocessor that keys are divided for without a search. Not measured."""
+"""Blocks of threads for each multiprocessor that keys are divided for without a search. A choice: more hide more
+latency, and leave more parts to join."""
 USUAL_TERMS = 64
 """Keys of a block without a search."""
 RESIDENT = (1, 2, 3, 4)
