@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.index import IndexExpr
-from ...dialects.loop import SERIAL, THREAD_KINDS, AtOp, BlockOp, ForOp, blocks_in, statements
+from ...dialects.loop import SERIAL, THREAD_KINDS, AtOp, BlockOp, ForOp, blocks_in, scope_of, statements
 from ...dialects.loop_steps import WrittenAttr
 from ...dialects.target import Target, target_of
 from ...dialects.te import IndexOp, PredicateOp
@@ -42,7 +42,7 @@ LANES = (2, 4, 8)
 """Elements that a thread of a GPU moves as vectors; above four, the printers take several."""
 
 MOST_BYTES = 16
-"""Bytes that a device copies by itself at most; as many lanes of one byte are a vector there, too."""
+"""Bytes that a device copies by itself at most; as many lanes of one byte are a vector in fills of shared memory."""
 
 
 @dataclass(frozen=True)
@@ -223,8 +223,7 @@ class _GpuSettling(_Settling):
         if loop.size in LANES:
             return True
         blocks = list(blocks_in(loop)) if loop.size == MOST_BYTES else []
-        by_itself = all(ASYNCHRONOUS in block.notes for block in blocks)
-        return bool(blocks) and by_itself and all(buffer_element_bytes(b.outputs[0]) == 1 for b in blocks)
+        return bool(blocks) and all(_moves_bytes(block) for block in blocks)
 
     def _plan(self, block: BlockOp) -> BlockPlan:
         if block not in self.plans:
@@ -285,6 +284,13 @@ class _GpuSettling(_Settling):
     def _elsewhere(self, op: AtOp) -> None:
         with self.at.at_iteration(op):
             super()._elsewhere(op)
+
+
+def _moves_bytes(block: BlockOp) -> bool:
+    """True for a block that fills shared memory with bytes: what a device copies by itself, or chooses from bytes."""
+    buffers = [block.outputs[0], *(load.buffer for load in block.loads)]
+    to_shared = ASYNCHRONOUS in block.notes or scope_of(block.outputs[0]) == "shared"
+    return to_shared and all(buffer_element_bytes(buffer) == 1 for buffer in buffers)
 
 
 def _is_in_product(loop: ForOp) -> bool:

@@ -148,6 +148,23 @@ def test_constant_weights_of_bytes_are_packed_along_k(window: int) -> None:
     )
 
 
+def test_bytes_padded_with_a_number_are_moved_16_at_once() -> None:
+    """As the data of quantised networks are, with a zero point: what is copied ahead is filled up with zeros alone."""
+    data = te.placeholder((1, 8, 8, 32), "int8", name="data")
+    kernel = te.placeholder((3, 3, 32, 64), "int8", name="kernel", constant=True)
+    tensors = [data, kernel, topi.nn.conv2d_nhwc(data, kernel, 1, 1, out_dtype="int32", pad_value=-128)]
+    module = te.create_module(tensors, TARGET)
+    inputs = exact_inputs(module)
+    (wanted,) = run_te(module, inputs)
+    packed = [inputs[0], np.ascontiguousarray(inputs[1].transpose(3, 0, 1, 2))]
+    for sketch in sketches(tensors):
+        lowered = scheduled_kernel(str(module), sketch.schedule(sketch.default))
+        (got,) = run_kernel(lowered, packed)
+        np.testing.assert_array_equal(got, wanted)
+        stores = re.findall(r"^ *(\S*)pad_temp_shared\[.* = ", print_cuda(lowered).source, re.MULTILINE)
+        assert set(stores) == {"*reinterpret_cast<char_x16*>(&"}
+
+
 def test_constant_factors_of_tf32_are_packed_along_k() -> None:
     """So that the copy engine, which rounds them, brings boxes."""
     a, b = te.placeholder((64, 128), name="a"), te.placeholder((128, 64), name="b", constant=True)
