@@ -21,6 +21,17 @@ def aligned_empty(shape: Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any
     return raw[start : start + size].view(kind).reshape(shape)
 
 
+def workspace_of(size_bytes: int) -> npt.NDArray[np.uint8]:
+    """Return memory for what kernels keep between stages, all zeros at first.
+
+    Lanes beyond an edge compute on places that nothing is written to. Their results are left out, but where memory used
+    before holds denormal numbers, as the upper halves of pointers are, Intel's CPUs take a hundred cycles for each.
+    """
+    found = aligned_empty((size_bytes,), np.uint8)
+    found[...] = 0
+    return found
+
+
 def aligned_copy(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a contiguous copy."""
     copy = aligned_empty(array.shape, array.dtype)

@@ -1,12 +1,15 @@
 """Measured candidates of many random workloads, which the cost models that ship are trained on: a file of arrays.
 
     python benchmarks/collect_samples.py --target cuda --seconds 160 --output samples-h200.npz
+    python benchmarks/collect_samples.py --target llvm --threads 1 --builders 12 --seconds 250 --output samples-xeon.npz
 
-Processes build, one runs and times what they made by replayed graphs, caches warm. Candidates of the first round are
-drawn by the rules' estimates, with much noise; those of later rounds are what a model trained on the rounds before
-likes best, of each sketch some, so that it learns where it is wrong. Outputs of all candidates of a workload are
-compared with each other's on the same random inputs; what differs is left out, and said. `--fake` takes features for
-times and builds nothing: to try the script without a device.
+On a GPU processes build, and one runs and times what they made by replayed graphs. On a CPU each process has cores of
+its own, and times what it has built: on one thread in seconds of the CPU. All of them share the last cache and memory,
+so that fewer processes than cores are less wrong about what does not fit the others. Caches are warm either way.
+Candidates of the first round are drawn by the rules' estimates, with much noise; those of later rounds are what a model
+trained on the rounds before likes best, of each sketch some, so that it learns where it is wrong. Outputs of all
+candidates of a workload are compared with each other's on the same random inputs; what differs is left out, and said.
+`--fake` takes features for times and builds nothing: to try the script without a device.
 """
 
 from __future__ import annotations
@@ -15,36 +18,41 @@ import argparse
 import collections
 import itertools
 import json
+import math
 import multiprocessing
 import os
 import queue
 import time
 import traceback
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sampled_workloads import KINDS, Workload, sampled
+from rounds import clock_of_a_thread
+from sampled_workloads import KINDS, Workload, mix_of, sampled
 from train_cost_model import Samples, joined
 
 import loopwright as lw
-from loopwright.backends.cuda import device
-from loopwright.backends.cuda.device import build
+from loopwright.backends.arrays import aligned_copy
+from loopwright.backends.targets import resolve_target
 from loopwright.search.cost_model.general import General
 from loopwright.search.features.catalogue import PRIOR, names
+from loopwright.search.measure.backend_api import backend_path, load_backend
+from loopwright.search.sketch.likely import compared
 from loopwright.search.sketch.sketch import Sketch
 
 COLUMNS = (*names(), PRIOR.name)
 ROUNDS = (0.4, 0.35, 0.25)
 """Shares of the time of the rounds."""
-DRAWN = 384
-"""Candidates of a sketch that are looked at, of which some are measured."""
+DRAWN, LIKELY, OTHERS = 4096, 192, 192
+"""Random candidates of a sketch; those that are looked at are the best by the estimate, and some others."""
 REPEAT_S, REPEATS = 2e-3, 3
-HOPELESS = 30.0
-"""Times the best of the workload: what is as slow is run once more, and not timed to the end."""
+HOPELESS = {"cuda": 30.0, "llvm": 6.0}
+"""Times the best of the workload: what is as slow is not timed to the end. A CPU needs 1,000 times as long to run a
+workload, and as long to build it."""
 _RANDOM_ELEMENTS = 1 << 22
 _COMPARED = 1 << 14
 """Elements of an output, about, that are compared."""
@@ -75,14 +83,15 @@ class Searched:
 def main() -> None:
     options = _options()
     start_s = time.monotonic()
-    workloads = sampled(options.seed, options.workloads, options.least_s, options.kinds)
+    mix = mix_of(options.target)
+    workloads = sampled(options.seed, options.workloads, options.least_s, options.kinds, mix)
     context = multiprocessing.get_context("spawn")
     built, found = context.Queue(4 * options.builders), context.Queue()
     builders = []
     for index in range(options.builders):
         ours, theirs = context.Pipe()
         own = [(n, workloads[n]) for n in range(index, len(workloads), options.builders)]
-        process = context.Process(target=_builder, args=(index, own, options, theirs, built), daemon=True)
+        process = context.Process(target=_builder, args=(index, own, options, theirs, built, found), daemon=True)
         process.start()
         builders.append((process, ours))
     runner = context.Process(target=_runner, args=(options, built, found), daemon=True)
@@ -91,9 +100,12 @@ def main() -> None:
     begun_s = time.monotonic()
     ends_s = begun_s + np.cumsum(ROUNDS) * (options.seconds - (begun_s - start_s))
     known = Samples.read(Path(options.start)) if options.start else None
-    model = _trained([], workloads, known) if known else None
+    model = _trained([], workloads, known, options) if known else None
     for number, until_s in enumerate(ends_s):
-        for _, connection in builders:
+        for process, connection in builders:
+            if not process.is_alive():
+                print(f"a builder ended with {process.exitcode}, and its workloads are left", flush=True)
+                continue
             connection.send((number, float(until_s), None if model is None else _as_file(model, options.output)))
         while time.monotonic() < until_s + 1:
             if not runner.is_alive():
@@ -104,7 +116,7 @@ def main() -> None:
         print(f"{time.monotonic() - start_s:.0f} s: round {number}, {len(samples)} samples", flush=True)
         _save(samples, workloads, options)
         if number + 1 < len(ends_s):
-            model = _trained(samples, workloads, known)
+            model = _trained(samples, workloads, known, options)
     for process, _ in builders:
         process.kill()
     runner.kill()
@@ -114,7 +126,10 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", default="cuda", help="cuda, a device that is here, or with --fake any target")
+    parser.add_argument(
+        "--target", default="cuda", help="cuda or llvm, a device that is here, or with --fake any target"
+    )
+    parser.add_argument("--threads", type=int, default=1, help="of a kernel on a CPU: as many cores for each process")
     parser.add_argument("--workloads", type=int, default=260)
     parser.add_argument("--seconds", type=float, default=160.0, help="of building and measuring")
     parser.add_argument("--builders", type=int, default=max(1, (os.cpu_count() or 2) - 1))
@@ -129,6 +144,8 @@ def _options() -> argparse.Namespace:
         from loopwright.backends.cuda.driver import target_of_device
 
         options.target = str(target_of_device())
+    elif options.target == "llvm":
+        options.target = str(resolve_target(f"llvm cores={options.threads}"))
     return options
 
 
@@ -145,13 +162,15 @@ def _right(samples: Sequence[Sample]) -> list[Sample]:
     return [sample for sample in samples if np.isfinite(sample.time_s)]
 
 
-def _trained(samples: Sequence[Sample], workloads: Sequence[Workload], known: Samples | None) -> General:
+def _trained(
+    samples: Sequence[Sample], workloads: Sequence[Workload], known: Samples | None, options: argparse.Namespace
+) -> General:
     right = _right(samples)
     parts = [known] if known else []
     if right:
         features, times_s = np.stack([s.features for s in right]), np.array([s.time_s for s in right])
-        numbers = np.array([s.number for s in right])
-        parts.append(Samples(COLUMNS, tuple(w.kind for w in workloads), features, times_s, numbers))
+        numbers, target = np.array([s.number for s in right]), options.target.split()[0]
+        parts.append(Samples(COLUMNS, tuple(w.kind for w in workloads), features, times_s, numbers, target))
     return joined(parts).train()
 
 
@@ -165,6 +184,7 @@ def _save(samples: Sequence[Sample], workloads: Sequence[Workload], options: arg
     right = _right(samples)
     said = {"target": options.target, "loopwright": lw.__version__, "seed": options.seed, "columns": COLUMNS}
     said["workloads"] = [[w.kind, *w.args] for w in workloads]
+    said["constant"] = [w.constant for w in workloads]
     np.savez_compressed(
         options.output,
         about=np.array(json.dumps(said)),
@@ -189,10 +209,12 @@ def _summary(samples: Sequence[Sample], workloads: Sequence[Workload]) -> None:
 
 
 def _builder(
-    index: int, own: Sequence[tuple[int, Workload]], options: argparse.Namespace, orders: Any, built: Any
+    index: int, own: Sequence[tuple[int, Workload]], options: argparse.Namespace, orders: Any, built: Any, found: Any
 ) -> None:
     rng = np.random.default_rng([options.seed, index])
     tasks: dict[int, Searched] = {}
+    timer = _own_timer(index, options)
+    backend = load_backend(backend_path(options.target.split()[0]))
     while True:
         number, until_s, path = orders.recv()
         model = None if path is None else lw.load_cost_model(path)
@@ -206,26 +228,36 @@ def _builder(
                     if at not in tasks:
                         made = workload.task(options.target)
                         tasks[at] = Searched(at, str(made.module), made.sketches)
-                    _build_some(rng, tasks[at], model, number, options, built)
+                    for sample, schedule in _next(rng, tasks[at], model, number):
+                        blob = b"" if options.fake else backend.build(tasks[at].workload, schedule)
+                        if timer is None:
+                            built.put((asdict(sample), blob))
+                        else:
+                            found.put(timer.timed(sample, blob))
                 except Exception as error:  # one workload must not cost the others their time
                     print(f"{workload}: {type(error).__name__}: {str(error).splitlines()[0][:300]}", flush=True)
 
 
-def _build_some(
-    rng: np.random.Generator, task: Searched, model: Any, number: int, options: argparse.Namespace, built: Any
-) -> None:
-    """Build the next two candidates of a workload."""
+def _own_timer(index: int, options: argparse.Namespace) -> Timer | None:
+    """On a CPU, what times on cores that are this process's alone; None where another process has the device."""
+    if not options.target.startswith("llvm"):
+        return None
+    cores = sorted(os.sched_getaffinity(0))[index * options.threads : (index + 1) * options.threads]
+    os.sched_setaffinity(0, cores)
+    return Timer(options)
+
+
+def _next(rng: np.random.Generator, task: Searched, model: Any, number: int) -> Iterator[tuple[Sample, str]]:
+    """The next two candidates of a workload, and their schedules."""
     if not task.waiting:
-        drawn = _drawn(rng, task) if number == 0 else []
-        liked = _liked(rng, task, model) if model else []
+        drawn = _drawn(rng, task) if number == 0 or model is None else []
+        liked = _liked(task, model) if model else []
         task.waiting = [one for pair in itertools.zip_longest(drawn, liked) for one in pair if one is not None]
     for _ in range(min(2, len(task.waiting))):
         sketch, row = task.waiting.pop(0)
         task.seen.add((sketch, row.tobytes()))
         features = task.sketches[sketch].features(row[None])[0]
-        sample = Sample(task.number, sketch, number, features)
-        blob = b"" if options.fake else build(task.workload, task.sketches[sketch].schedule(row))
-        built.put((asdict(sample), blob))
+        yield Sample(task.number, sketch, number, features), task.sketches[sketch].schedule(row)
 
 
 def _drawn(rng: np.random.Generator, task: Searched) -> list[tuple[int, npt.NDArray[np.int64]]]:
@@ -234,25 +266,24 @@ def _drawn(rng: np.random.Generator, task: Searched) -> list[tuple[int, npt.NDAr
     for number in rng.permutation(len(task.sketches)):
         sketch = task.sketches[number]
         rows = _rows(rng, sketch)
-        order = np.arange(len(rows)) if sketch.prior is None else np.argsort(sketch.prior(sketch.columns(rows)))
-        chosen = order[(len(rows) * rng.random(4) ** 3).astype(int)]
+        chosen = (len(rows) * rng.random(4) ** 3).astype(int)
         found += [(int(number), rows[at]) for at in dict.fromkeys(chosen.tolist())]
     first, rest = found[0], found[1:]
     shuffled = [rest[n] for n in rng.permutation(len(rest))]
     return [one for one in [first, *shuffled] if (one[0], one[1].tobytes()) not in task.seen]
 
 
-def _liked(rng: np.random.Generator, task: Searched, model: General) -> list[tuple[int, npt.NDArray[np.int64]]]:
-    """Return what the model likes best, unlike each other: two of each sketch, and the best of all."""
-    scored = []
-    for number, sketch in enumerate(task.sketches):
-        rows = _rows(rng, sketch)
-        fresh = np.array([(number, row.tobytes()) not in task.seen for row in rows], dtype=bool)
-        rows = rows[fresh]
-        if len(rows):
-            scored += [
-                (score, number, row) for score, row in zip(model.predict(sketch.features(rows))[0], rows, strict=True)
-            ]
+def _liked(task: Searched, model: General) -> list[tuple[int, npt.NDArray[np.int64]]]:
+    """Return what the model likes best, unlike each other: two of each sketch, and the best of all.
+
+    It chooses as it does for untuned schedules, but of all sketches.
+    """
+    scored = [
+        (score, number, row)
+        for number, each in enumerate(compared(task.sketches, model, far=math.inf))
+        for score, row in zip(each.scores, each.rows, strict=True)
+        if (number, row.tobytes()) not in task.seen
+    ]
     scored.sort(key=lambda one: -one[0])
     taken: list[tuple[int, npt.NDArray[np.int64]]] = []
     counts: collections.Counter[int] = collections.Counter()
@@ -265,54 +296,141 @@ def _liked(rng: np.random.Generator, task: Searched, model: General) -> list[tup
 
 
 def _rows(rng: np.random.Generator, sketch: Sketch) -> npt.NDArray[np.int64]:
+    """Random candidates, those of the least estimate first."""
     if not sketch.holes:
         return sketch.default[None]
-    return np.unique(sketch.population.sample(rng, DRAWN), axis=0)
+    rows = np.unique(sketch.population.sample(rng, DRAWN if sketch.prior else LIKELY + OTHERS), axis=0)
+    if sketch.prior is None:
+        return rng.permutation(rows)
+    rows = rows[np.argsort(sketch.prior(sketch.columns(rows)), kind="stable")]
+    others = LIKELY + np.sort(rng.permutation(max(0, len(rows) - LIKELY))[:OTHERS])
+    return np.concatenate([rows[:LIKELY], rows[others]])
 
 
-# -- the runner -------------------------------------------------------------------------------------------------------
+# -- timing -----------------------------------------------------------------------------------------------------------
 
 
 class Buffers:
-    """Arguments of one workload on the device, and what its first candidate wrote."""
+    """Arguments of one workload, and what its first candidate wrote."""
 
     def __init__(self, executable: Any) -> None:
-        self.runtime = executable.runtime
         self.arguments = executable.arguments
-        values = np.random.default_rng(0).standard_normal(_RANDOM_ELEMENTS).astype(np.float32)
-        self.buffers = []
         self.first: list[npt.NDArray[Any]] | None = None
         self.best_s = float("inf")
-        for argument in self.arguments:
-            array = np.resize(values, argument.shape).astype(argument.dtype)
-            self.buffers.append(self.runtime.allocate(array.nbytes))
-            self.runtime.upload(self.buffers[-1], array)
+        values = np.random.default_rng(0).standard_normal(_RANDOM_ELEMENTS).astype(np.float32)
+        self.arrays = [np.resize(values, argument.shape).astype(argument.dtype) for argument in self.arguments]
 
-    def agrees(self, executable: Any) -> bool:
+    def run(self, executable: Any) -> None:
+        """Run once."""
+        executable.run(self.arrays)
+
+    def time(self, executable: Any, number: int) -> float:
+        """Return the seconds that so many runs take."""
+        return float(executable.time(self.arrays, number))
+
+    def outputs(self, executable: Any) -> list[npt.NDArray[Any]]:
+        """Return the outputs of the last run."""
+        return [array for argument, array in zip(self.arguments, self.arrays, strict=True) if argument.is_output]
+
+    def agree(self, executable: Any) -> bool:
         """True where the outputs are those of the first candidate."""
-        got = []
-        for argument, buffer in zip(self.arguments, self.buffers, strict=True):
-            if argument.is_output:
-                array = np.empty(argument.shape, argument.dtype)
-                executable.runtime.download(array, buffer)
-                got.append(array.reshape(-1)[:: max(1, array.size // _COMPARED)].astype(np.float64))
+        outputs = self.outputs(executable)
+        got = [array.reshape(-1)[:: max(1, array.size // _COMPARED)].astype(np.float64) for array in outputs]
         if self.first is None:
             self.first = got
         pairs = zip(got, self.first, strict=True)
         return all(np.allclose(a, b, rtol=1e-2, atol=1e-2 * (1e-6 + float(np.abs(b).max()))) for a, b in pairs)
 
 
+class HostBuffers(Buffers):
+    """Arguments that kernels of a CPU read and write in place."""
+
+    def __init__(self, executable: Any, clock: Callable[[], float]) -> None:
+        super().__init__(executable)
+        self.arrays = [aligned_copy(array) for array in self.arrays]
+        self.clock = clock
+
+    def time(self, executable: Any, number: int) -> float:
+        """Return the seconds that so many runs take, by the clock."""
+        start_s = self.clock()
+        executable.time(self.arrays, number)
+        return self.clock() - start_s
+
+
+class DeviceBuffers(Buffers):
+    """Arguments in the memory of a GPU."""
+
+    def __init__(self, executable: Any) -> None:
+        super().__init__(executable)
+        runtime = executable.runtime
+        self.buffers = [runtime.allocate(array.nbytes) for array in self.arrays]
+        for buffer, array in zip(self.buffers, self.arrays, strict=True):
+            runtime.upload(buffer, array)
+
+    def run(self, executable: Any) -> None:
+        """Run once."""
+        executable.run_on(self.buffers, [])
+
+    def time(self, executable: Any, number: int) -> float:
+        """Return the seconds that so many runs take."""
+        return float(executable.time_on(self.buffers, number))
+
+    def outputs(self, executable: Any) -> list[npt.NDArray[Any]]:
+        """Return the outputs of the last run, brought to the host."""
+        found = []
+        for argument, buffer in zip(self.arguments, self.buffers, strict=True):
+            if argument.is_output:
+                array = np.empty(argument.shape, argument.dtype)
+                executable.runtime.download(array, buffer)
+                found.append(array)
+        return found
+
+
+class Timer:
+    """Runs and times candidates in this process."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.fake = options.fake
+        self.kind = options.target.split()[0]
+        self.load = load_backend(backend_path(self.kind)).load
+        self.clock = clock_of_a_thread() if options.threads == 1 else time.perf_counter
+        self.known: dict[int, Buffers] = {}
+
+    def timed(self, sample: Sample, blob: bytes) -> Sample:
+        """Return the sample with its seconds of one run; NaN where its outputs are others than the first one's."""
+        if self.fake:
+            return replace(sample, time_s=2.0 ** float(sample.features[COLUMNS.index("bound.total")]))
+        return replace(sample, time_s=self._seconds(blob, sample))
+
+    def _seconds(self, blob: bytes, sample: Sample) -> float:
+        executable: Any = self.load(blob)
+        if sample.number not in self.known:
+            on_cpu = self.kind == "llvm"
+            self.known[sample.number] = HostBuffers(executable, self.clock) if on_cpu else DeviceBuffers(executable)
+        buffers = self.known[sample.number]
+        buffers.run(executable)
+        if not buffers.agree(executable):
+            print(
+                f"workload {sample.number}, sketch {sample.sketch}: another result than the first candidate's",
+                flush=True,
+            )
+            return float("nan")
+        probe_s = min(buffers.time(executable, 1) for _ in range(2))
+        if probe_s > HOPELESS[self.kind] * buffers.best_s:
+            return probe_s
+        number = int(np.clip(REPEAT_S / probe_s, 1, 100))
+        time_s = min(buffers.time(executable, number) for _ in range(REPEATS)) / number
+        buffers.best_s = min(buffers.best_s, time_s)
+        return time_s
+
+
 def _runner(options: argparse.Namespace, built: Any, found: Any) -> None:
-    known: dict[int, Buffers] = {}
+    timer = Timer(options)
     while True:
         said, blob = built.get()
         sample = Sample(**said)
         try:
-            time_s = (
-                2.0 ** float(sample.features[COLUMNS.index("bound.total")])
-                if options.fake
-                else _timed(blob, sample, known)
-            )
+            found.put(timer.timed(sample, blob))
         except Exception as error:
             text = str(error).splitlines()[0][:300] if str(error) else ""
             print(f"workload {sample.number}: {type(error).__name__}: {text}", flush=True)
@@ -321,29 +439,6 @@ def _runner(options: argparse.Namespace, built: Any, found: Any) -> None:
                 traceback.print_exc()
                 time.sleep(0.2)  # what is in the queue is sent by a thread
                 os._exit(1)
-            continue
-        found.put(Sample(**{**said, "time_s": time_s}))
-
-
-def _timed(blob: bytes, sample: Sample, known: dict[int, Buffers]) -> float:
-    """Seconds of one run; NaN where the outputs are others than those of the first candidate."""
-    executable: Any = device.load(blob)
-    if sample.number not in known:
-        known[sample.number] = Buffers(executable)
-    buffers = known[sample.number]
-    executable.run_on(buffers.buffers, [])
-    if not buffers.agrees(executable):
-        print(
-            f"workload {sample.number}, sketch {sample.sketch}: another result than the first candidate's", flush=True
-        )
-        return float("nan")
-    probe_s = min(executable.time_on(buffers.buffers, 1) for _ in range(2))
-    if probe_s > HOPELESS * buffers.best_s:
-        return float(probe_s)
-    number = int(np.clip(REPEAT_S / probe_s, 1, 100))
-    time_s = float(min(executable.time_on(buffers.buffers, number) for _ in range(REPEATS))) / number
-    buffers.best_s = min(buffers.best_s, time_s)
-    return time_s
 
 
 if __name__ == "__main__":

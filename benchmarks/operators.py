@@ -9,7 +9,8 @@ graphs; on a CPU calls are timed on `--threads` threads of both, and on one thre
 else a machine does counts least. Ours and the peer take turns, and a figure is the median of the turns; a ratio above 1
 means that ours is faster. `--write-schedules FILE` writes the untuned schedules, and `--before FILE` measures such ones
 of an older version beside those of this one. Several processes (`--jobs`) prepare cases at once, and
-one at a time has the device. Results are a line of JSON each, and a file that is there is gone on with.
+one at a time has the device, or with `--pinned` each has cores. Results are a line of JSON each, and a file that is
+there is gone on with.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import gpu
 import numpy as np
 from later_cases import LATER
 from operator_cases import CASES, Case
-from rounds import PAUSE_S
+from rounds import PAUSE_S, clock_of_a_thread
 
 import loopwright as lw
 from loopwright.backends.arrays import aligned_copy, aligned_empty
@@ -67,7 +68,13 @@ def main() -> int:
         return 0
     left = [case.name for case in in_turn if case.name not in done and _asked(case, options)]
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.jobs, context, _begin, (context.Lock(), options.threads)) as pool:
+    lock = nullcontext() if options.pinned else context.Lock()
+    cores = context.Queue()
+    for number in range(options.jobs if options.pinned else 0):
+        cores.put(sorted(os.sched_getaffinity(0))[number * options.threads : (number + 1) * options.threads])
+    with ProcessPoolExecutor(
+        options.jobs, context, _begin, (lock, options.threads, cores if options.pinned else None)
+    ) as pool:
         for row in pool.map(_tried, left, [options] * len(left)):
             done[row["case"]] = row
             print(_line(row), flush=True)
@@ -90,6 +97,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kinds", nargs="+", choices=sorted({case.kind for case in ALL}))
     parser.add_argument("--half", nargs="+", choices=HALVES, default=HALVES[:2], help="default: the first two")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument(
+        "--pinned", action="store_true", help="on a CPU: jobs measure at once, each on cores of its own"
+    )
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--records", default="operator-records", help="folder of record files, one a case")
     parser.add_argument("--output", help="a file of JSON lines, which is gone on with")
@@ -100,8 +110,11 @@ def _asked(case: Case, options: argparse.Namespace) -> bool:
     return case.half in options.half and (not options.kinds or case.kind in options.kinds)
 
 
-def _begin(lock: AbstractContextManager[Any], threads: int) -> None:
+def _begin(lock: AbstractContextManager[Any], threads: int, cores: Any) -> None:
+    """Prepare a process: what it takes to use the device, threads of a call, and a queue of cores to be pinned to."""
     global _device
+    if cores is not None:
+        os.sched_setaffinity(0, cores.get())
     import torch
 
     _device = lock
@@ -135,18 +148,19 @@ def measured(case: Case, options: argparse.Namespace) -> Row:
     if options.before:
         kernels["before_s"] = task.build(json.loads(Path(options.before).read_text())[case.name])
     if options.analytic:
-        kernels["analytic_s"] = task.build(likeliest(task.sketches))
+        first = task.sketches[0]
+        kernels["analytic_s"] = task.build(likeliest(task.sketches) if on_gpu else first.schedule(first.default))
     if options.trials:
         kernels["tuned_s"], row["tuning_s"], row["trials"] = _tuned(task, case, options)
     with _device:
         for kernel in kernels.values():
             _check(kernel, task)
-        on_cpu_clock = not on_gpu and options.threads == 1
-        ours = _ours_by_cpu if on_cpu_clock else partial(_ours, on_gpu=on_gpu)
+        clock = time.perf_counter if on_gpu or options.threads > 1 else clock_of_a_thread()
+        by_clock = not on_gpu and options.threads == 1
+        ours = partial(_ours_by_clock, clock=clock) if by_clock else partial(_ours, on_gpu=on_gpu)
         calls = {name: ours(kernel, inputs) for name, kernel in kernels.items()}
         arrays = [torch.from_numpy(array) for array in inputs]
         peer = case.operator.peer(torch, [array.cuda() if on_gpu else array for array in arrays])
-        clock = time.process_time if on_cpu_clock else time.perf_counter
         calls["peer_s"] = gpu.graphed(torch, peer) if on_gpu else _repeated(peer, clock)
         times_s: dict[str, list[float]] = {name: [] for name in calls}
         for _ in range(options.turns):
@@ -189,8 +203,8 @@ def _ours(kernel: Any, inputs: Sequence[Any], on_gpu: bool) -> Callable[[], floa
     return lambda: float(kernel.benchmark(*inputs, repeat=3, min_repeat_ms=AT_LEAST_S[on_gpu] * 1e3, **replayed).median)
 
 
-def _ours_by_cpu(kernel: Any, inputs: Sequence[Any]) -> Callable[[], float]:
-    """Seconds of the CPU that a run takes, of as many as take a while."""
+def _ours_by_clock(kernel: Any, inputs: Sequence[Any], clock: Callable[[], float]) -> Callable[[], float]:
+    """Seconds that a run takes by a clock, of as many as take a while."""
     arrays = [aligned_copy(array) for array in inputs]
     arrays += [aligned_empty(tuple(out.shape), out.dtype) for out in kernel.arguments if out.is_output]
     runs = 1
@@ -198,9 +212,9 @@ def _ours_by_cpu(kernel: Any, inputs: Sequence[Any]) -> Callable[[], float]:
     def timed() -> float:
         nonlocal runs
         while True:
-            start_s = time.process_time()
+            start_s = clock()
             kernel._executable.time(arrays, runs)
-            taken_s = time.process_time() - start_s
+            taken_s = clock() - start_s
             if taken_s >= 3 * AT_LEAST_S[False]:
                 return taken_s / runs
             runs *= 2

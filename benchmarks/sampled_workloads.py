@@ -7,7 +7,7 @@ some round, some odd. A workload is its kind and its arguments, so that a set of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,14 +31,9 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.search.workload import ComputeDAG
 from loopwright.te import Tensor
+from loopwright.te.tensor import Placeholder
 
 Args = tuple[int | str, ...]
-MOST_FLOPS = 2e10
-"""Of a workload: about a millisecond of an H200 in fp32, and 0.1 s for a schedule that is no good."""
-MOST_ELEMENTS = 2.5e7
-"""Of the largest tensor."""
-ROOF_FLOPS_PER_S, ROOF_BYTES_PER_S = 6e13, 4.8e12
-"""Of an H200, in fp32 (NVIDIA's data sheet)."""
 _ACTIVATIONS = ("", "", "relu", "gelu", "tanh", "silu", "sigmoid")
 
 
@@ -48,10 +43,16 @@ class Workload:
 
     kind: str
     args: Args
+    constant: bool = False
+    """All inputs but the first are constants, as the weights of a network are."""
 
     def tensors(self) -> list[Tensor]:
         """Return inputs and outputs."""
-        return KINDS[self.kind].make(*self.args)
+        first, *others = KINDS[self.kind].make(*self.args)
+        for tensor in others if self.constant else []:
+            if isinstance(tensor.op, Placeholder):
+                tensor.op = Placeholder(tensor.op.name, constant=True)
+        return [first, *others]
 
     def task(self, target: str) -> lw.SearchTask:
         """Return the search task of it."""
@@ -60,34 +61,70 @@ class Workload:
 
 @dataclass(frozen=True)
 class Kind:
-    """A family of workloads: its share of the whole, what draws arguments, and the tensors of arguments."""
+    """A family of workloads: what draws arguments, and the tensors of arguments."""
 
-    share: float
     draw: Callable[[np.random.Generator], Args]
     make: Callable[..., list[Tensor]]
 
 
-def sampled(seed: int, count: int, least_s: float = 0.0, kinds: Sequence[str] | None = None) -> list[Workload]:
-    """Return different workloads in random order, of all kinds or of these, none a case of the table of operators.
+@dataclass(frozen=True)
+class Mix:
+    """A distribution of workloads for a kind of target: shares of kinds, the largest ones, and roofs.
 
-    By the roofline of a large GPU, none takes less than `least_s`: half of what is drawn takes microseconds.
+    `most_flops` is of a workload, `most_elements` of its largest tensor; `constants` is the part of those with weights
+    in which these are constants.
     """
-    rng = np.random.default_rng(seed)
+
+    shares: Mapping[str, float]
+    most_flops: float
+    most_elements: float
+    flops_per_s: float
+    bytes_per_s: float
+    constants: float = 0.0
+    float32_alone: bool = False
+
+    def seconds(self, flops: float, elements: float) -> float:
+        """The roofline of a workload in fp32."""
+        return max(flops / self.flops_per_s, 4 * elements / self.bytes_per_s)
+
+
+def mix_of(target: str) -> Mix:
+    """Return the distribution for a target, by its text."""
+    return CPU if target.startswith("llvm") else GPU
+
+
+def sampled(
+    seed: int, count: int, least_s: float = 0.0, kinds: Sequence[str] | None = None, mix: Mix | None = None
+) -> list[Workload]:
+    """Return different workloads in random order, of all kinds of a mix or of these, none of `operator_cases.py`.
+
+    By the roofline of the mix, none takes less than `least_s`: on a large GPU half of what is drawn takes microseconds.
+    """
+    mix = mix or GPU
+    rng, coin = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     held = {ComputeDAG.from_tensors(case.operator.tensors()).hash for case in (*CASES, *LATER)}
-    names = list(kinds or KINDS)
-    shares = np.array([KINDS[name].share for name in names])
+    names = list(kinds or mix.shares)
+    shares = np.array([mix.shares[name] for name in names])
     found: dict[Workload, None] = {}
     while len(found) < count:
         kind = names[int(rng.choice(len(names), p=shares / shares.sum()))]
-        workload = Workload(kind, KINDS[kind].draw(rng))
-        tensors = workload.tensors()
-        dag = ComputeDAG.from_tensors(tensors)
-        elements = [math.prod(map(int, tensor.shape)) for tensor in tensors]
-        if dag.flops > MOST_FLOPS or max(elements) > MOST_ELEMENTS or dag.hash in held:
-            continue
-        if max(dag.flops / ROOF_FLOPS_PER_S, 4 * sum(elements) / ROOF_BYTES_PER_S) >= least_s:
+        constant = kind in WEIGHTED and bool(coin.random() < mix.constants)
+        workload = Workload(kind, KINDS[kind].draw(rng), constant)
+        if (dag := _asked(workload, mix, least_s)) is not None and dag.hash not in held:
             found[workload] = None
     return list(found)
+
+
+def _asked(workload: Workload, mix: Mix, least_s: float) -> ComputeDAG | None:
+    """The workload's graph; None where the mix has none of its size or types."""
+    tensors = workload.tensors()
+    if mix.float32_alone and any(tensor.dtype != "float32" for tensor in tensors):
+        return None
+    dag = ComputeDAG.from_tensors(tensors)
+    elements = [math.prod(map(int, tensor.shape)) for tensor in tensors]
+    if dag.flops > mix.most_flops or max(elements) > mix.most_elements:
+        return None
+    return dag if mix.seconds(dag.flops, sum(elements)) >= least_s else None
 
 
 # -- extents ----------------------------------------------------------------------------------------------------------
@@ -136,6 +173,19 @@ def _depthwise_args(rng: np.random.Generator) -> Args:
 
 def _conv(*args: int) -> list[Tensor]:
     return conv(*args).tensors()
+
+
+def _conv_nhwc(n: int, c: int, size: int, out: int, k: int, stride: int, groups: int, dilation: int) -> list[Tensor]:
+    """As `conv`, with channels last."""
+    data, bias = te.placeholder((n, size, size, c), name="data"), te.placeholder((out,), name="bias")
+    pad = dilation * (k // 2)
+    if groups == c == out:
+        kernel = te.placeholder((k, k, c, 1), name="kernel")
+        found = topi.nn.depthwise_conv2d_nhwc(data, kernel, stride, pad, dilation)
+    else:
+        kernel = te.placeholder((k, k, c // groups, out), name="kernel")
+        found = topi.nn.conv2d_nhwc(data, kernel, stride, pad, dilation, groups)
+    return [data, kernel, bias, topi.nn.relu(topi.add(found, bias))]
 
 
 def _transposed_args(rng: np.random.Generator) -> Args:
@@ -295,25 +345,91 @@ def _moves(order: str, *shape: int) -> list[Tensor]:
 
 
 KINDS: dict[str, Kind] = {
-    "conv": Kind(18, _conv_args, _conv),
-    "pointwise": Kind(10, _pointwise_args, _conv),
-    "grouped": Kind(5, _grouped_args, _conv),
-    "depthwise": Kind(7, _depthwise_args, _conv),
-    "transposed": Kind(4, _transposed_args, lambda *args: transposed(*args).tensors()),
-    "conv1d": Kind(4, _conv1d_args, lambda *args: conv1d(*args).tensors()),
-    "conv3d": Kind(2, _conv3d_args, lambda *args: conv3d(*args).tensors()),
-    "dense": Kind(11, _dense_args, _dense),
-    "few rows": Kind(8, _few_rows_args, _dense),
-    "matmul": Kind(9, _matmul_args, _matmul),
-    "scores": Kind(4, _batched_args, lambda *args: scores(*args).tensors()),
-    "weighted": Kind(4, _batched_args, lambda *args: weighted(*args).tensors()),
-    "attention": Kind(2, _batched_args, lambda *args: attention(*args).tensors()),
-    "half": Kind(4, _half_args, _half),
-    "half conv": Kind(4, _half_conv_args, _half_conv),
-    "rows": Kind(5, _rows_args, _rows),
-    "reduction": Kind(3, _reduction_args, _reduction),
-    "pool": Kind(4, _pool_args, _pool),
-    "elements": Kind(3, _elements_args, _elements),
-    "moves": Kind(5, _moves_args, _moves),
+    "conv": Kind(_conv_args, _conv),
+    "pointwise": Kind(_pointwise_args, _conv),
+    "grouped": Kind(_grouped_args, _conv),
+    "depthwise": Kind(_depthwise_args, _conv),
+    "transposed": Kind(_transposed_args, lambda *args: transposed(*args).tensors()),
+    "conv1d": Kind(_conv1d_args, lambda *args: conv1d(*args).tensors()),
+    "conv3d": Kind(_conv3d_args, lambda *args: conv3d(*args).tensors()),
+    "dense": Kind(_dense_args, _dense),
+    "few rows": Kind(_few_rows_args, _dense),
+    "matmul": Kind(_matmul_args, _matmul),
+    "scores": Kind(_batched_args, lambda *args: scores(*args).tensors()),
+    "weighted": Kind(_batched_args, lambda *args: weighted(*args).tensors()),
+    "attention": Kind(_batched_args, lambda *args: attention(*args).tensors()),
+    "half": Kind(_half_args, _half),
+    "half conv": Kind(_half_conv_args, _half_conv),
+    "rows": Kind(_rows_args, _rows),
+    "reduction": Kind(_reduction_args, _reduction),
+    "pool": Kind(_pool_args, _pool),
+    "elements": Kind(_elements_args, _elements),
+    "moves": Kind(_moves_args, _moves),
+    "conv nhwc": Kind(_conv_args, _conv_nhwc),
+    "pointwise nhwc": Kind(_pointwise_args, _conv_nhwc),
+    "depthwise nhwc": Kind(_depthwise_args, _conv_nhwc),
 }
-"""Shares are of workloads; those with many sketches and holes, in which there is most to gain, have most."""
+WEIGHTED = frozenset(name for name in KINDS if "conv" in name or "wise" in name) | {"grouped", "dense", "few rows"}
+"""Kinds whose inputs but the first are weights."""
+GPU = Mix(
+    shares={
+        "conv": 18,
+        "pointwise": 10,
+        "grouped": 5,
+        "depthwise": 7,
+        "transposed": 4,
+        "conv1d": 4,
+        "conv3d": 2,
+        "dense": 11,
+        "few rows": 8,
+        "matmul": 9,
+        "scores": 4,
+        "weighted": 4,
+        "attention": 2,
+        "half": 4,
+        "half conv": 4,
+        "rows": 5,
+        "reduction": 3,
+        "pool": 4,
+        "elements": 3,
+        "moves": 5,
+    },
+    most_flops=2e10,
+    most_elements=2.5e7,
+    flops_per_s=6e13,
+    bytes_per_s=4.8e12,
+)
+"""Shares are of workloads; those with many sketches and holes, in which there is most to gain, have most. The largest
+take about a millisecond of an H200 in fp32, and 0.1 s with a schedule that is no good; its roofs are NVIDIA's."""
+CPU = Mix(
+    shares={
+        "conv": 14,
+        "conv nhwc": 12,
+        "pointwise": 6,
+        "pointwise nhwc": 6,
+        "grouped": 5,
+        "depthwise": 7,
+        "depthwise nhwc": 6,
+        "transposed": 4,
+        "conv1d": 4,
+        "conv3d": 3,
+        "dense": 14,
+        "few rows": 6,
+        "matmul": 9,
+        "scores": 4,
+        "weighted": 4,
+        "attention": 2,
+        "rows": 4,
+        "reduction": 3,
+        "pool": 4,
+        "elements": 2,
+        "moves": 4,
+    },
+    most_flops=4e9,
+    most_elements=8e6,
+    flops_per_s=1e11,
+    bytes_per_s=1e10,
+    constants=0.4,
+    float32_alone=True,
+)
+"""The roofs are about those of one core with vectors of 32 bytes."""

@@ -1,10 +1,12 @@
 """Train the cost model that ships for a kind of target on the samples of `collect_samples.py`, and say how good it is.
 
-    python benchmarks/train_cost_model.py benchmarks/results/samples-h200.npz --output pretuned/cuda.model
+    python benchmarks/train_cost_model.py benchmarks/samples/cuda-*.npz --output pretuned/cuda.model
+    python benchmarks/train_cost_model.py benchmarks/samples/llvm-*.npz --output pretuned/llvm.model
 
 Quality is that of models which have not seen the workload: workloads are divided into folds. "picked" is the time of a
 workload's candidate that is predicted best over that of its fastest one, in geometric mean; "estimates" has what the
-rules' own estimates pick, where there are any, else the lower bounds of the roofline.
+rules' own estimates pick, where there are any, else the lower bounds of the roofline. With `--apart kinds` models have
+not seen the kind of workload, with `--apart files` not the file, as another machine's is.
 """
 
 from __future__ import annotations
@@ -12,17 +14,21 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from loopwright.search.cost_model.general import General
+from loopwright.search.cost_model.general import USUAL_GROWTH, General, Growth
 from loopwright.search.cost_model.ranking import ranking_quality
 
 FOLDS = 5
+GROWTH = {"cuda": USUAL_GROWTH, "llvm": Growth(forests=8, trees=60, leaves=12, rate=0.1)}
+"""By the kind of target."""
+DOUBT = {"cuda": 0.0, "llvm": 0.1}
+"""By the kind of target: log2 of how much faster than the rules' own choice a candidate must be predicted to be."""
 Floats = npt.NDArray[Any]
 
 
@@ -35,6 +41,8 @@ class Samples:
     features: Floats
     times_s: Floats
     workloads: npt.NDArray[np.int64]
+    target: str
+    """Its kind."""
 
     @classmethod
     def read(cls, path: Path) -> Samples:
@@ -43,25 +51,42 @@ class Samples:
             about = json.loads(str(arrays["about"]))
             kinds = tuple(kind for kind, *_ in about["workloads"])
             numbers = arrays["workloads"].astype(np.int64)
-            return cls(tuple(about["columns"]), kinds, arrays["features"], arrays["times_s"], numbers)
+            target = about["target"].split()[0]
+            return cls(tuple(about["columns"]), kinds, arrays["features"], arrays["times_s"], numbers, target)
 
     def of(self, mask: npt.NDArray[np.bool_]) -> Samples:
         """Some of them."""
-        return Samples(self.columns, self.kinds, self.features[mask], self.times_s[mask], self.workloads[mask])
+        return replace(self, features=self.features[mask], times_s=self.times_s[mask], workloads=self.workloads[mask])
 
     def train(self) -> General:
         """The model of these."""
-        return General.trained(self.columns, self.features, self.times_s, self.workloads)
+        how = {"growth": GROWTH[self.target], "doubt": DOUBT[self.target]}
+        return General.trained(self.columns, self.features, self.times_s, self.workloads, **how)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("samples", nargs="+", type=Path)
     parser.add_argument("--output", help="the model, of all samples")
+    parser.add_argument(
+        "--apart", choices=["workloads", "kinds", "files"], default="workloads", help="what is held out"
+    )
     options = parser.parse_args()
-    samples = joined([Samples.read(path) for path in options.samples])
+    parts = [Samples.read(path) for path in options.samples]
+    samples = joined(parts)
     print(f"{len(samples.times_s)} samples of {len(np.unique(samples.workloads))} workloads")
-    print(_table(samples, held_out_predictions(samples)))
+    folds = {
+        "workloads": np.random.default_rng(0).permutation(int(samples.workloads.max()) + 1)[samples.workloads] % FOLDS,
+        "kinds": np.unique(np.array(samples.kinds)[samples.workloads], return_inverse=True)[1],
+        "files": np.repeat(np.arange(len(parts)), [len(part.times_s) for part in parts]),
+    }
+    fold = folds[options.apart]
+    predicted = held_out_predictions(samples, fold)
+    print(_table(samples, predicted))
+    if options.apart == "files":
+        for number, path in enumerate(options.samples):
+            print(f"\n{path.name}, by models of the others:")
+            print(_table(samples.of(fold == number), predicted[fold == number]))
     if options.output:
         samples.train().save(options.output)
 
@@ -76,14 +101,14 @@ def joined(parts: list[Samples]) -> Samples:
         np.concatenate([part.features[:, [part.columns.index(name) for name in columns]] for part in parts]),
         np.concatenate([part.times_s for part in parts]),
         np.concatenate([part.workloads + start for part, start in zip(parts, first, strict=False)]),
+        parts[0].target,
     )
 
 
-def held_out_predictions(samples: Samples) -> Floats:
-    """Return what models that saw no sample of its workload predict of each sample, `(n,)`."""
-    fold = np.random.default_rng(0).permutation(int(samples.workloads.max()) + 1)[samples.workloads] % FOLDS
+def held_out_predictions(samples: Samples, fold: npt.NDArray[np.int64]) -> Floats:
+    """Return what models that saw no sample of its fold predict of each sample, `(n,)`."""
     found = np.zeros(len(samples.times_s))
-    for number in range(FOLDS):
+    for number in np.unique(fold):
         own = fold == number
         found[own] = samples.of(~own).train().predict(samples.features[own])[0]
     return found

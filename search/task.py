@@ -22,8 +22,9 @@ from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
 from ..te.module import with_inputs
 from .cost_model import make_model
+from .cost_model.general import General
 from .cost_model.grounded import Grounded
-from .cost_model.shipped import shipped_model
+from .cost_model.shipped import model_for
 from .cost_model.transfer import TEACHABLE, transfer_to
 from .measure.backend_api import backend_path, load_backend
 from .measure.check import check_kernel
@@ -146,12 +147,16 @@ class SearchTask:
     def default_schedule(self) -> str:
         """The schedule of an untuned build, and the first trial of a search.
 
-        Where a cost model ships for the kind of target, the candidate of all sketches that it likes best of some
-        thousand; else the first sketch's defaults.
+        Where a cost model ships for such targets, the candidate of all sketches that it likes best of some thousand;
+        else the first sketch's defaults.
         """
-        model = shipped_model(self.target.kind)
-        first = self.sketches[0]
-        return first.schedule(first.default) if model is None else likeliest(self.sketches, model)
+        first, model = self.sketches[0], self._model
+        return first.schedule(first.default) if model is None else likeliest(self.sketches, model, model.doubt)
+
+    @property
+    def _model(self) -> General | None:
+        """The cost model that ships for such targets and element types; None where none does."""
+        return model_for(self.target, self.compute_dag.dtype)
 
     @cached_property
     def reference(self) -> Reference:
@@ -201,7 +206,7 @@ class SearchTask:
 
     def grounded(self, options: TuningOptions) -> TuningOptions:
         """The options with a cost model that starts from the one that ships for the kind of target, if one does."""
-        ground = shipped_model(self.target.kind)
+        ground = self._model
         if ground is None or not (options.transfer and options.learns and options.cost_model == TEACHABLE):
             return options
         return replace(options, cost_model=Grounded(make_model(TEACHABLE, options.seed), ground))

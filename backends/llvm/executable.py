@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from ...storage.typed_json import parse_json, read_as
-from ..arrays import aligned_empty
+from ..arrays import workspace_of
 from ..constants import Constants
 from ..forkable import ForkableLock
 from ..signature import Argument
@@ -93,7 +92,7 @@ class LlvmExecutable:
         self._trap = None if trap is None else TrapRecord(artifact.name, artifact.accesses, trap)
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._loaded.run)
         self._time = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._loaded.time)
-        self._workspace = aligned_empty((artifact.workspace_bytes,), np.uint8)
+        self._workspace = workspace_of(artifact.workspace_bytes)
         self._lock = ForkableLock()
 
     def _pointers(self, args: Sequence[npt.NDArray[Any]], again: bool = False) -> ctypes.Array[ctypes.c_void_p]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...backends.arrays import aligned_copy, aligned_empty
+from ...backends.arrays import aligned_copy, workspace_of
 from ...backends.host_cache import host_cache_bytes
 from ...backends.host_memory import available_bytes
 from ...backends.llvm.amx import allow_tiles
@@ -74,7 +74,7 @@ class LlvmFrame:
     def __init__(self, network: LlvmNetwork) -> None:
         binding = network.binding
         self._network = network
-        self._workspace = aligned_empty((max(1, binding.workspace_bytes),), np.uint8)
+        self._workspace = workspace_of(max(1, binding.workspace_bytes))
         self._copies = [(s.target, s.source, s.nbytes) for s in binding.steps if isinstance(s, Copy)]
         calls = [step for step in binding.steps if not isinstance(step, Copy)]
         self._sequence = KernelSequence(
@@ -176,7 +176,7 @@ class LlvmSession:
 
 def _arena(plan: Plan) -> Array:
     require_memory(plan, available_bytes(), "this machine now")
-    return aligned_empty((max(1, plan.arena_bytes),), np.uint8)
+    return workspace_of(max(1, plan.arena_bytes))
 
 
 def _aligned(array: Array) -> Array:

@@ -7,6 +7,7 @@ bounds: it is never given nodes from a file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -94,6 +95,25 @@ class Forest:
             np.where(leaf, own, first + left).astype(np.int64),
             np.where(leaf, own, first + right).astype(np.int64),
             np.where(leaf, value, 0.0),
+        )
+
+    @classmethod
+    def mean(cls, forests: Sequence[Forest]) -> Forest:
+        """One forest that predicts the mean of some."""
+        starts = np.cumsum([0, *(len(forest.feature) for forest in forests)])
+
+        def joined(name: str, shifted: bool = False) -> npt.NDArray[Any]:
+            parts = [getattr(forest, name) for forest in forests]
+            return np.concatenate([part + start * shifted for part, start in zip(parts, starts, strict=False)])
+
+        return cls(
+            float(np.mean([forest.baseline for forest in forests])),
+            joined("starts", shifted=True),
+            joined("feature"),
+            joined("threshold"),
+            joined("left", shifted=True),
+            joined("right", shifted=True),
+            joined("value") / len(forests),
         )
 
     def predict(self, features: Floats) -> npt.NDArray[np.float64]:

@@ -80,7 +80,13 @@ def variants(anchor: Anchor, target: Target) -> Iterator[Variant]:
 
 
 def _vector_axes(anchor: Anchor, target: Target) -> list[tuple[Axis, ...]]:
-    """Return the axes for lanes: the last axis; where few vectors of it leave a tail, it and the one before as one."""
+    """Return the axes for lanes: the last axis; where few vectors of it leave a tail, it and the one before as one.
+
+    Both where a row has half a vector at least, the narrowest there is: it may be read in place, and both as one are
+    packed element by element, for each channel anew where these have operands of their own. Rows of 7, one Zen 3 core:
+    a depthwise convolution of 960 channels 81 us for 887, one of 320 in groups of 16 180 us for 4650, a plain one of
+    batch 8 1.7 ms for 2.8.
+    """
     *others, last = anchor.spatial
     lanes = target.vector_bytes // element_bytes(anchor.element)
     if not others or last.extent % lanes == 0 or last.extent >= FUSED_BELOW * lanes:
@@ -89,7 +95,7 @@ def _vector_axes(anchor: Anchor, target: Target) -> list[tuple[Axis, ...]]:
     if len(moving) == len(anchor.operands) or not all(others[-1].name in o.axes for o in moving):
         return [(last,)]
     both = (others[-1], last)
-    return [both] if last.extent < lanes else [both, (last,)]
+    return [both] if last.extent < lanes // 2 else [both, (last,)]
 
 
 def _panels(anchor: Anchor, group: tuple[Axis, ...]) -> list[str]:

@@ -27,7 +27,7 @@ PARENTS, CHANGED = 16, 64
 
 
 @dataclass
-class _Compared:
+class Compared:
     """Rows of a sketch, and what the model makes of them; none estimated above `most_s` is looked at."""
 
     sketch: Sketch
@@ -36,7 +36,7 @@ class _Compared:
     most_s: float
 
     @classmethod
-    def of(cls, sketch: Sketch, rows: npt.NDArray[np.int64], model: CostModel) -> _Compared:
+    def of(cls, sketch: Sketch, rows: npt.NDArray[np.int64], model: CostModel) -> Compared:
         """The best rows by the estimates, these first, compared by the model."""
         most_s = float(sketch.prior(sketch.columns(rows[-1:]))[0]) if sketch.prior is not None else math.inf
         return cls(sketch, rows, model.predict(sketch.features(rows))[0], most_s)
@@ -54,9 +54,11 @@ class _Compared:
             self.scores = np.concatenate([self.scores, model.predict(self.sketch.features(rows))[0]])
 
 
-def likeliest(sketches: Sequence[Sketch], model: CostModel | None = None) -> str:
+def likeliest(sketches: Sequence[Sketch], model: CostModel | None = None, doubt: float = 0.0) -> str:
     """Return the schedule that a model predicts to be the fastest, of all sketches.
 
+    With a `doubt` the first sketch's defaults stay unless it is predicted to be faster by more than that, in the
+    model's scores, and where the rules give no estimate for the model to correct.
     Without a model it is the one with the least estimated seconds among the first sketch's defaults and random
     candidates, and the defaults where it has no estimate. The same sketches and model give the same schedule.
     """
@@ -64,24 +66,37 @@ def likeliest(sketches: Sequence[Sketch], model: CostModel | None = None) -> str
         first = sketches[0]
         rows = _drawn(first, CANDIDATES // 8) if first.prior is not None else first.default[None]
         return first.schedule(_by_estimate(first, rows)[0])
-    compared = [_Compared.of(sketch, rows, model) for sketch, rows in _worth_comparing(sketches)]
-    rng = np.random.default_rng(0)
-    for _ in range(CLIMBS):
-        least = np.sort(np.concatenate([each.scores for each in compared]))[-PARENTS:][0]
-        for each in compared:
-            if each.sketch.holes and len(parents := np.flatnonzero(each.scores >= least)):
-                each.climb(rng, parents, model)
-    best = max(compared, key=lambda each: float(each.scores.max()))
+    first = sketches[0]
+    if doubt and first.prior is None:
+        return first.schedule(first.default)
+    best = max(compared(sketches, model), key=lambda each: float(each.scores.max()))
+    if doubt and best.scores.max() <= model.predict(first.features(first.default[None]))[0][0] + doubt:
+        return first.schedule(first.default)
     return best.sketch.schedule(best.rows[int(np.argmax(best.scores))])
 
 
-def _worth_comparing(sketches: Sequence[Sketch]) -> list[tuple[Sketch, npt.NDArray[np.int64]]]:
+def compared(sketches: Sequence[Sketch], model: CostModel, far: float = FAR) -> list[Compared]:
+    """Return what a model makes of likely candidates of sketches, and of what they become when they are changed.
+
+    Sketches whose best estimate is `far` times the least, or more, are left out.
+    """
+    found = [Compared.of(sketch, rows, model) for sketch, rows in _worth_comparing(sketches, far)]
+    rng = np.random.default_rng(0)
+    for _ in range(CLIMBS):
+        least = np.sort(np.concatenate([each.scores for each in found]))[-PARENTS:][0]
+        for each in found:
+            if each.sketch.holes and len(parents := np.flatnonzero(each.scores >= least)):
+                each.climb(rng, parents, model)
+    return found
+
+
+def _worth_comparing(sketches: Sequence[Sketch], far: float) -> list[tuple[Sketch, npt.NDArray[np.int64]]]:
     """Sketches and the rows of each to compare: all sketches but those whose best estimate is far from the least."""
     found = [(sketch, _by_estimate(sketch, _drawn(sketch, CANDIDATES))[:KEPT]) for sketch in sketches]
     if any(sketch.prior is None for sketch in sketches):
         return found
     best_s = [float(sketch.prior(sketch.columns(rows[:1]))[0]) for sketch, rows in found if sketch.prior is not None]
-    return [one for one, seconds in zip(found, best_s, strict=True) if seconds <= FAR * min(best_s)]
+    return [one for one, seconds in zip(found, best_s, strict=True) if seconds <= far * min(best_s)]
 
 
 def _drawn(sketch: Sketch, count: int) -> npt.NDArray[np.int64]:

@@ -1,18 +1,25 @@
 """Loads, stores, masks, gathers and buffers through LLVM against the kernel interpreter, which checks every access."""
 
 import random
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from kernel_elements import DTYPE
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
+import loopwright as lw
+from loopwright.backends import arrays
 from loopwright.backends.build import build
 from loopwright.backends.context import create_context
 from loopwright.backends.kernel_function import Kernel
+from loopwright.backends.llvm.executable import LlvmExecutable
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.target import Target
+from loopwright.search.named_workloads import conv2d_nhwc
 
 N = 160
 
@@ -348,3 +355,22 @@ def test_random_programs(seed: int, vector_bytes: int) -> None:
     text = random_program(seed)
     kind = text.partition(f"memref<{N}x")[2].partition(">")[0]
     check(text, values(kind, N, seed), vector_bytes=vector_bytes)
+
+
+def test_workspaces_are_zeros_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the memory held: lanes beyond an edge read places of it that nothing is written to."""
+    empty = arrays.aligned_empty
+
+    def used(shape: Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        found = empty(shape, dtype)
+        found.view(np.uint8)[...] = 0x11
+        return found
+
+    monkeypatch.setattr(arrays, "aligned_empty", used)
+    task = lw.SearchTask(lambda: conv2d_nhwc(1, 8, 8, 8, 9, 3, 3), target="llvm cores=1")
+    sketch = next(sketch for sketch in task.sketches if sketch.name.endswith("root"))
+    executable = task.build(sketch.schedule(sketch.default))._executable
+    assert isinstance(executable, LlvmExecutable)
+    workspace = executable._workspace
+    assert len(workspace) > 0
+    assert not workspace.any()

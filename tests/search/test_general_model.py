@@ -1,22 +1,28 @@
 """The cost model that ships: what it learns of many workloads, its file, and how searches start from it."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from sampled_workloads import KINDS, sampled
+from sample_workloads import SAMPLES
+from sampled_workloads import CPU, GPU, WEIGHTED, sampled
 
 import loopwright as lw
 from loopwright.search.cost_model import Floats, Tasks, make_model, relative_speed
-from loopwright.search.cost_model.general import General, workload_means
+from loopwright.search.cost_model.forest import Forest
+from loopwright.search.cost_model.general import General, Growth, workload_means
 from loopwright.search.cost_model.grounded import Grounded
 from loopwright.search.cost_model.plain_file import PlainFileError, write_plain
 from loopwright.search.cost_model.saved import MAGIC
-from loopwright.search.cost_model.shipped import shipped_model
+from loopwright.search.cost_model.shipped import model_for, shipped_model
 from loopwright.search.features.catalogue import MATRIX_UNIT, PRIOR, STAGES, WORK, names
 
 COLUMNS = (*names(), PRIOR.name)
 UNIT = COLUMNS.index(MATRIX_UNIT)
+ZEN = "llvm model=znver3 l3_bytes=33554432"
+XEON = "llvm model=emeraldrapids vector_bytes=64 vector_registers=32 l1_bytes=49152 l2_bytes=2097152 l3_bytes=314572800"
+HELD_BACK = Path(__file__).parents[2] / "benchmarks" / "samples" / "held-back-llvm-2026-11-24.npz"
 
 
 def samples(seed: int, tasks: int = 30, each: int = 20) -> tuple[Floats, Floats, Tasks]:
@@ -137,11 +143,83 @@ def test_means_are_of_each_workload() -> None:
     np.testing.assert_allclose(found[:, 0], [1.5, 1.5, 10.0])
 
 
-def test_one_ships_for_cuda_and_none_elsewhere() -> None:
-    found = shipped_model("cuda")
+def test_several_forests_are_one_that_predicts_their_mean() -> None:
+    features, times_s, tasks = samples(0, tasks=12)
+    few = Growth(trees=4, leaves=6)
+    forests = [General.trained(COLUMNS, features, times_s, tasks, seed, few)._forest for seed in (0, 1)]
+    unseen, _, _ = samples(1, tasks=1, each=50)
+    alone = [forest.predict(unseen) for forest in forests]
+    assert not np.allclose(alone[0], alone[1])
+    np.testing.assert_allclose(Forest.mean(forests).predict(unseen), np.mean(alone, axis=0), rtol=1e-12)
+
+
+def test_a_model_of_several_forests_and_its_doubt_come_back_from_a_file(tmp_path: Path) -> None:
+    growth = Growth(forests=3, trees=4, leaves=6)
+    found = General.trained(COLUMNS, *samples(0, tasks=12), growth=growth, doubt=0.5)
+    found.save(tmp_path / "model")
+    again = lw.load_cost_model(tmp_path / "model")
+    assert isinstance(again, General)
+    assert again.doubt == 0.5
+    unseen, _, _ = samples(1, tasks=1, each=50)
+    np.testing.assert_array_equal(again.predict(unseen)[0], found.predict(unseen)[0])
+
+
+@pytest.mark.parametrize("kind", ["cuda", "llvm"])
+def test_a_model_ships(kind: str) -> None:
+    found = shipped_model(kind)
     assert found is not None
-    assert shipped_model("cuda") is found
-    assert shipped_model("llvm") is None
+    assert shipped_model(kind) is found
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype", "is_known"),
+    [
+        (ZEN, "float32", True),
+        (XEON, "float32", True),
+        (XEON, "float16", False),
+        (XEON, None, False),
+        (f"{XEON} cores=16", "float32", False),
+        ("llvm model=nehalem", "float32", False),
+        ("llvm model=neoverse-n1", "float32", False),
+        ("llvm arch=aarch64 vector_bytes=32 vector_registers=32", "float32", False),
+        ("opencl model=mali-t860", "float32", False),
+        ("cuda model=h200", "float16", True),
+    ],
+)
+def test_targets_and_types_that_a_model_was_not_trained_on_go_by_estimates(
+    target: str, dtype: str | None, is_known: bool
+) -> None:
+    assert (model_for(lw.resolve_target(target), dtype) is not None) == is_known
+
+
+@pytest.mark.parametrize("target", [ZEN, XEON])
+@pytest.mark.few(6)
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_model_for_cpus_predicts_every_sketch(name: str, target: str) -> None:
+    task, model = lw.SearchTask(SAMPLES[name], target=target), shipped_model("llvm")
+    assert model is not None
+    for sketch in task.sketches:
+        rows = np.concatenate([sketch.default[None], sketch.population.sample(np.random.default_rng(0), 20)])
+        assert np.isfinite(model.predict(sketch.features(rows))[0]).all(), sketch.name
+
+
+def test_the_model_for_cpus_chooses_no_worse_than_estimates_do() -> None:
+    """Of candidates of workloads that it has not seen, on two makes of CPU; the rules' choice is each one's first."""
+    model = shipped_model("llvm")
+    assert model is not None
+    with np.load(HELD_BACK, allow_pickle=False) as arrays:
+        columns = json.loads(str(arrays["about"]))["columns"]
+        assert tuple(columns) == COLUMNS
+        features, times_s, tasks = arrays["features"], arrays["times_s"], arrays["workloads"]
+    gained = []
+    for task in np.unique(tasks):
+        own = np.flatnonzero(tasks == task)
+        scores = model.predict(features[own])[0]
+        best = int(np.argmax(scores))
+        chosen = best if scores[best] > scores[0] + model.doubt else 0
+        gained.append(float(np.log2(times_s[own[0]] / times_s[own[chosen]])))
+    assert len(gained) > 20
+    assert np.mean(gained) > 0
 
 
 def test_a_search_begins_from_the_ground_and_learns_beyond(model: General, tmp_path: Path) -> None:
@@ -159,7 +237,7 @@ def test_a_search_begins_from_the_ground_and_learns_beyond(model: General, tmp_p
     np.testing.assert_array_equal(again.predict(features)[0], grounded.predict(features)[0])
 
 
-def test_searches_on_cuda_start_from_the_shipped_model() -> None:
+def test_searches_start_from_the_shipped_model() -> None:
     def made(target: str, **options: object) -> object:
         task = lw.SearchTask("matmul", target=target)
         return task.taught(lw.TuningOptions(progress=False, **options)).cost_model  # type: ignore[arg-type]
@@ -167,6 +245,9 @@ def test_searches_on_cuda_start_from_the_shipped_model() -> None:
     found = made("cuda model=h200")
     assert isinstance(found, Grounded)
     assert found.ground is shipped_model("cuda")
+    on_cpu = made(ZEN)
+    assert isinstance(on_cpu, Grounded)
+    assert on_cpu.ground is shipped_model("llvm")
     assert made("llvm cores=2") == "trees"
     assert made("cuda model=h200", transfer=False) == "trees"
     assert made("cuda model=h200", cost_model="rank") == "rank"
@@ -175,5 +256,14 @@ def test_searches_on_cuda_start_from_the_shipped_model() -> None:
 def test_sampled_workloads_are_of_all_kinds_and_the_same_each_time() -> None:
     found = sampled(5, 150)
     assert found[:20] == sampled(5, 20)
-    assert {workload.kind for workload in found} >= set(KINDS) - {"conv3d", "attention", "weighted"}
+    assert {workload.kind for workload in found} >= set(GPU.shares) - {"conv3d", "attention", "weighted"}
     assert len(set(found)) == 150
+
+
+def test_workloads_for_cpus_are_of_one_type_and_some_weights_are_constants() -> None:
+    found = sampled(5, 60, 1e-5, mix=CPU)
+    assert {str(tensor.dtype) for workload in found for tensor in workload.tensors()} == {"float32"}
+    constant = [workload for workload in found if workload.constant]
+    assert {workload.kind for workload in constant} <= WEIGHTED
+    assert 5 < len(constant) < 40
+    assert all("lw.constant" in str(workload.task("llvm cores=1").module) for workload in constant[:3])

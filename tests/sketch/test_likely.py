@@ -31,7 +31,7 @@ def test_a_convolution_to_few_channels_keeps_the_device_busy() -> None:
     assert blocks(task.default_schedule) >= 64
 
 
-@pytest.mark.parametrize("target", ["cuda model=h200", "llvm cores=2"])
+@pytest.mark.parametrize("target", ["cuda model=h200", "llvm cores=1", "llvm cores=2"])
 def test_an_untuned_schedule_is_the_same_each_time(target: str) -> None:
     schedules = {lw.SearchTask(lambda: matmul(96, 200, 64), target=target).default_schedule for _ in range(2)}
     assert len(schedules) == 1
@@ -103,6 +103,28 @@ def test_products_larger_than_any_that_was_learned_from_are_chosen_by_their_esti
         assert seconds is not None
         found.append((float(seconds.min()), sketch.schedule(drawn[int(np.argmin(seconds))])))
     assert task.default_schedule == min(found)[1]
+
+
+class LikesOthers(Remembering):
+    """A model that likes every candidate but one by the same."""
+
+    def __init__(self, model: General, gain: float, usual: Floats) -> None:
+        super().__init__(model)
+        self.gain, self.usual = gain, usual
+
+    def predict(self, features: Floats) -> tuple[Floats, Floats]:
+        is_usual = (features == self.usual).all(axis=1)
+        return np.where(is_usual, 0.0, self.gain), np.zeros(len(features))
+
+
+@pytest.mark.parametrize(("gain", "stays"), [(0.05, True), (0.15, False)])
+def test_the_rules_choice_stays_where_little_is_to_be_gained(gain: float, stays: bool) -> None:
+    task = lw.SearchTask(lambda: matmul(64, 96, 128), target="llvm cores=1")
+    first, shipped = task.sketches[0], shipped_model("llvm")
+    assert shipped is not None
+    model = LikesOthers(shipped, gain, first.features(first.default[None])[0])
+    chosen = likeliest(task.sketches, model, doubt=0.1)
+    assert (chosen == first.schedule(first.default)) is stays
 
 
 def half_matmul(m: int, n: int, k: int) -> list[te.Tensor]:

@@ -7,8 +7,12 @@ import pytest
 from sample_workloads import SAMPLES
 
 import loopwright as lw
+from loopwright import te, topi
 from loopwright.passes.pipeline_text import parse_schedule
 from loopwright.search.sketch.as_python import as_python
+
+ZEN = "llvm model=znver3 l3_bytes=33554432"
+XEON = "llvm model=emeraldrapids vector_bytes=64 vector_registers=32 l1_bytes=49152 l2_bytes=2097152 l3_bytes=314572800"
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -67,3 +71,22 @@ def test_schedules_as_python_are_programs_that_make_the_same_schedule(name: str,
         names: dict[str, Any] = {"tensors": SAMPLES[name]()}
         exec(as_python(parse_schedule(schedule), str(task.target)), names)
         assert parse_schedule(names["sch"].pipeline) == parse_schedule(schedule)
+
+
+@pytest.mark.parametrize(("target", "size"), [(ZEN, 7), (XEON, 14)])
+def test_rows_of_half_a_vector_are_lanes_by_themselves(target: str, size: int) -> None:
+    """With both axes as one, every lane is packed by itself, for each channel anew."""
+    task = lw.SearchTask(lambda: depthwise(size), target=target)
+    assert task.sketches[0].name.startswith("xx_direct")
+    assert any(sketch.name.startswith("yy_xx") for sketch in task.sketches)
+
+
+def test_shorter_rows_are_lanes_together_with_others() -> None:
+    task = lw.SearchTask(lambda: depthwise(7), target=XEON)
+    assert all(sketch.name.startswith("yy_xx") for sketch in task.sketches)
+
+
+def depthwise(size: int) -> list[te.Tensor]:
+    data = te.placeholder((1, 96, size, size), name="data")
+    kernel = te.placeholder((96, 1, 3, 3), name="kernel")
+    return [data, kernel, topi.nn.depthwise_conv2d_nchw(data, kernel, 1, 1)]
