@@ -93,6 +93,20 @@ class _Digits:
         return self.warp, self.row, self.column
 
 
+@dataclass(frozen=True)
+class _Blocks:
+    """The blocks of the kernel: `part` weighs and adds up the values of one block of keys, `running` those of all.
+
+    `inside` is all that is computed for a block of keys, what reads others first; `copies` bring queries, keys and
+    values to shared memory.
+    """
+
+    part: str
+    running: str
+    inside: tuple[str, ...]
+    copies: tuple[str, ...]
+
+
 def write_attention(draft: Draft, plan: AttentionPlan) -> None:
     """Apply all steps of a plan; ScheduleError where a primitive refuses one."""
     draft.add(plan.warps, plan.tiles, plan.terms, plan.stages, plan.resident, plan.rows)
@@ -113,51 +127,67 @@ class _Writer:
         self._partials: list[str] = []
 
     def run(self) -> None:
-        draft, parts, total = self.draft, self.parts, self.parts.total
+        """Say which blocks there are, where they are computed, and which thread computes what of each."""
+        draft, plan = self.draft, self.plan
+        blocks = self._over_blocks_of_keys()
+        self._take_epilogues()
+        for block in (*blocks.inside, blocks.running):
+            for buffer in [buffer_name(o) for o in draft.block(block).outputs]:
+                draft.do(SetScope, block=block, buffer=buffer, scope="local")
+        self._place(blocks.running, [*blocks.inside, *reversed(blocks.copies)])
+        self._compute(blocks)
+        queries = blocks.copies[0]
+        for copy, factor in zip(blocks.copies, (*plan.scores.factors, plan.values.b), strict=True):
+            self._fill(copy, factor, self.task if copy is queries else self.place)
+        draft.do(Pipeline, block=blocks.running, loop=self.place, stages=plan.stages, bulk=int(plan.bulk))
+        loops = draft.loops(self.out)
+        task = draft.fuse(self.out, loops[: loops.index(self.task) + 1])
+        draft.do(Bind, block=self.out, loop=task, thread="blockIdx.x")
+        draft.do(Pragma, block=self.out, loop=task, blocks_per_sm=plan.resident)
+        draft.settled.update((*blocks.inside, *blocks.copies, blocks.running, self.out, *self._partials))
+
+    def _over_blocks_of_keys(self) -> _Blocks:
+        """Make the softmax one over blocks of keys, with what it reads in shared memory, and pad to whole tiles."""
+        draft, plan, parts, total = self.draft, self.plan, self.parts, self.parts.total
         for step in parts.steps[:-1]:
             draft.do(ComputeInline, block=step)
         part, running = OnlineSoftmax(total, 1, 1).check(draft.module).names
         masked = parts.steps[-1:]
-        if self.plan.ragged_keys:
-            self._pad(parts.keys, (parts.scores, *masked), self.plan.terms)
-        if self.plan.ragged_rows:
-            self._pad(parts.rows, (parts.scores, *masked), self.plan.rows)
-        copies = [self._copied(parts.scores, self.plan.scores, factor) for factor in self.plan.scores.factors]
-        values = self.plan.values
-        if not self.plan.ragged_keys:
-            copies.append(self._copied(total, values, values.b))
-        padded = {"padded": 1} if self.plan.ragged_keys else {}
-        draft.do(OnlineSoftmax, block=total, terms=self.plan.terms, rounded=1, **padded)
-        if self.plan.ragged_keys:
-            copies.append(self._copied(part, values, values.b, draft.block(part).axes[-2:]))
-        inside = [part, parts.quotient, parts.denominator, parts.exponential, parts.largest, *masked, parts.scores]
-        if self.plan.ragged_rows:
+        if plan.ragged_keys:
+            self._pad(parts.keys, (parts.scores, *masked), plan.terms)
+        if plan.ragged_rows:
+            self._pad(parts.rows, (parts.scores, *masked), plan.rows)
+        copies = [self._copied(parts.scores, plan.scores, factor) for factor in plan.scores.factors]
+        if plan.ragged_keys:
+            draft.do(OnlineSoftmax, block=total, terms=plan.terms, rounded=1, padded=1)
+            copies.append(self._copied(part, plan.values, plan.values.b, draft.block(part).axes[-2:]))
+        else:
+            copies.append(self._copied(total, plan.values, plan.values.b))
+            draft.do(OnlineSoftmax, block=total, terms=plan.terms, rounded=1)
+        exponential, largest = parts.exponential, parts.largest
+        quotient, denominator = parts.quotient, parts.denominator
+        if plan.ragged_rows:
             rows = {**parts.rows, part: parts.rows[total], running: parts.rows[total]}
-            self._pad(rows, (*inside[3:5], *inside[1:3], part, running), self.plan.rows)
-        self._take_epilogues()
-        for block in (*inside, running):
-            for buffer in [buffer_name(o) for o in draft.block(block).outputs]:
-                draft.do(SetScope, block=block, buffer=buffer, scope="local")
-        self._place(running, [*inside, *reversed(copies)])
-        of_terms = [self.plan.terms] if self.plan.in_groups else []
+            self._pad(rows, (exponential, largest, quotient, denominator, part, running), plan.rows)
+        return _Blocks(
+            part, running, (part, quotient, denominator, exponential, largest, *masked, parts.scores), tuple(copies)
+        )
+
+    def _compute(self, blocks: _Blocks) -> None:
+        """Have each thread compute its digits of every block: products by instructions, elements, and reductions."""
+        plan, parts = self.plan, self.parts
+        of_terms = [plan.terms] if plan.in_groups else []
         self._product(parts.scores, parts.rows[parts.scores], parts.keys[parts.scores], *of_terms)
-        for block in masked:
+        for block in parts.steps[-1:]:
             self._element(block, parts.rows[block], parts.keys[block], in_pairs=True)
         self._reduction(parts.largest)
         for block in (parts.exponential, parts.quotient):
-            self._element(block, parts.rows[block], draft.block(block).axes[-1].name)
-        self._product(part, parts.rows[total], parts.columns)
+            self._element(block, parts.rows[block], self.draft.block(block).axes[-1].name)
+        row = parts.rows[parts.total]
+        self._product(blocks.part, row, parts.columns)
         self._reduction(parts.denominator)
-        self._element(running, parts.rows[total], parts.columns)
+        self._element(blocks.running, row, parts.columns)
         self._results()
-        for copy, factor in zip(copies, (*self.plan.scores.factors, self.plan.values.b), strict=True):
-            self._fill(copy, factor, self.task if copy is copies[0] else self.place)
-        draft.do(Pipeline, block=running, loop=self.place, stages=self.plan.stages, bulk=int(self.plan.bulk))
-        loops = draft.loops(self.out)
-        task = draft.fuse(self.out, loops[: loops.index(self.task) + 1])
-        draft.do(Bind, block=self.out, loop=task, thread="blockIdx.x")
-        draft.do(Pragma, block=self.out, loop=task, blocks_per_sm=self.plan.resident)
-        draft.settled.update((*inside, *copies, running, self.out, *self._partials))
 
     # -- what there is ------------------------------------------------------------------------------------------------
 

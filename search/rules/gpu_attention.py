@@ -96,6 +96,11 @@ class _Products:
     scores: Product
     values: Product
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Elements of a key, and of a value."""
+        return self.scores.depth, self.values.b.extent
+
 
 def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool = False) -> AttentionPlan | None:
     """Plan the attention whose last block is given; None for another block, or where no tiles fit it.
@@ -108,15 +113,11 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool
     if parts is None or found is None:
         return None
     x, name = found.scores.intrinsic, block.block_name
-    size = (found.scores.depth, found.values.b.extent)
-    choices = GROUPS if in_groups else SINGLE
+    choices, unit = (GROUPS, PANEL) if in_groups else (SINGLE, x.n)
     bulk = in_groups and is_box(found.scores, found.scores.b) and is_box(found.values, found.values.b)
-    unit = PANEL if in_groups else x.n
     terms = _terms(choices.terms, parts.key_extent, unit)
     ragged_rows, ragged_keys = bool(parts.row_extent % x.m), bool(parts.key_extent % unit)
-    if any(n % unit for n in size) or parts.row_extent < x.m or not terms:
-        return None
-    if in_groups and ragged_keys:
+    if any(n % unit for n in found.sizes) or parts.row_extent < x.m or not terms or (in_groups and ragged_keys):
         return None
     rows_of_warp = x.m * WARP // x.threads
     few = choices.warps if ragged_rows else dividing(choices.warps, parts.row_extent // rows_of_warp)
@@ -132,7 +133,7 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool
         batch=prod(a.extent for a in found.scores.batch),
         queries=parts.row_extent,
         keys=parts.key_extent,
-        sizes=size,
+        sizes=found.sizes,
         names=(warps.name, tiles.name, of_keys.name, stages.name),
         resident=resident.name,
         ragged=(ragged_rows, ragged_keys),
@@ -141,19 +142,19 @@ def plan_attention(draft: Draft, block: BlockOp, target: Target, in_groups: bool
     numbers = warps, tiles
     rows = Derived.of(f"{name}_rows", lambda c: np.asarray(rows_of_warp * c[warps.name] * c[tiles.name]), numbers)
     return AttentionPlan(
-        parts,
-        found.scores,
-        found.values,
-        warps,
-        tiles,
-        of_keys,
-        stages,
-        resident,
-        rows,
-        bulk,
-        model,
-        ragged_rows,
-        ragged_keys,
+        parts=parts,
+        scores=found.scores,
+        values=found.values,
+        warps=warps,
+        tiles=tiles,
+        terms=of_keys,
+        stages=stages,
+        resident=resident,
+        rows=rows,
+        bulk=bulk,
+        model=model,
+        ragged_rows=ragged_rows,
+        ragged_keys=ragged_keys,
     )
 
 
