@@ -25,8 +25,8 @@ _X86 = "x86_64"
 _VECTORS = ((32, 16), (64, 32))
 """Bytes and registers of AVX2's and AVX-512's vectors."""
 _MOST_CORES = 1
-"""Cores of the CPUs that it was trained on: for four, what it picks of measured candidates takes 1.69 times the best one's
-time, the rules' choice 1.44 times."""
+"""Cores of the CPUs that it was trained on. For four, what it picks of measured candidates takes 1.69 times the best
+one's time, the rules' choice 1.44 times."""
 
 
 def model_for(target: Target, dtype: str | None) -> General | None:

@@ -104,6 +104,11 @@ class _Products:
     scores: Product
     values: Product
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Elements of a key, and of a value."""
+        return self.scores.depth, self.values.b.extent
+
 
 def plan_attention(
     draft: Draft, block: BlockOp, target: Target, in_groups: bool = False, divided: bool = False
@@ -119,13 +124,11 @@ def plan_attention(
     if parts is None or found is None:
         return None
     x, name = found.scores.intrinsic, block.block_name
-    size = (found.scores.depth, found.values.b.extent)
-    choices = GROUPS if in_groups else SINGLE
+    choices, unit = (GROUPS, PANEL) if in_groups else (SINGLE, x.n)
     bulk = in_groups and is_box(found.scores, found.scores.b) and is_box(found.values, found.values.b)
-    unit = PANEL if in_groups else x.n
     terms = _terms(choices.terms, parts.key_extent, unit)
     ragged_rows, ragged_keys = bool(parts.row_extent % x.m), bool(parts.key_extent % unit)
-    if any(n % unit for n in size) or not terms or (in_groups and parts.row_extent < x.m):
+    if any(n % unit for n in found.sizes) or not terms or (in_groups and parts.row_extent < x.m):
         return None
     if (in_groups and ragged_keys) or (divided and (parts.row_extent > x.m or parts.ends_early)):
         return None
@@ -151,7 +154,7 @@ def plan_attention(
         batch=prod(a.extent for a in found.scores.batch),
         queries=parts.row_extent,
         keys=parts.key_extent,
-        sizes=size,
+        sizes=found.sizes,
         names=(warps.name, tiles.name, of_keys.name, stages.name),
         resident=resident.name,
         ragged=(ragged_rows, ragged_keys),
@@ -161,20 +164,20 @@ def plan_attention(
     numbers = warps, tiles
     rows = Derived.of(f"{name}_rows", lambda c: np.asarray(rows_of_warp * c[warps.name] * c[tiles.name]), numbers)
     return AttentionPlan(
-        parts,
-        found.scores,
-        found.values,
-        warps,
-        tiles,
-        of_keys,
-        stages,
-        resident,
-        rows,
-        bulk,
-        model,
-        ragged_rows,
-        ragged_keys,
-        of_parts,
+        parts=parts,
+        scores=found.scores,
+        values=found.values,
+        warps=warps,
+        tiles=tiles,
+        terms=of_keys,
+        stages=stages,
+        resident=resident,
+        rows=rows,
+        bulk=bulk,
+        model=model,
+        ragged_rows=ragged_rows,
+        ragged_keys=ragged_keys,
+        divided=of_parts,
     )
 
 
