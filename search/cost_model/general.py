@@ -28,7 +28,11 @@ UNSEEN: Mapping[str, float] = {WORK: -1.0, STAGES: -1.0}
 
 @dataclass(frozen=True)
 class Growth:
-    """The trees of a model: so many forests, each of some of the workloads where there are several; theirs in each."""
+    """The trees of a model: so many forests, each grown on some of the workloads where there are several.
+
+    Of measured candidates, eight forests of 60 trees with 12 leaves pick as well as one of 200 with 24 (1.25 and 1.24
+    of the best of 140 workloads on a Xeon); in whole choices on a Zen 3 they gain less (1.09 and 1.14 times the speed).
+    """
 
     forests: int = 1
     trees: int = 200
