@@ -42,7 +42,7 @@ from loopwright.search.sketch.likely import likeliest
 Row = dict[str, Any]
 ALL = (*CASES, *LATER)
 HALVES = ("held-out", "shown", "later")
-"""What is measured first comes first; the last is asked for by name."""
+"""In the order in which they are measured; the last is asked for by name."""
 AT_LEAST_S = {False: 0.005, True: 0.002}
 """Of calls in a turn, by whether they are of a GPU."""
 
