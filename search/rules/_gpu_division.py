@@ -16,8 +16,8 @@ from ..sketch.hole import Hole
 from ..structure.anchor import Anchor, epilogue_of, find_anchor
 from ._gpu_factors import PARTS, parts_of
 
-MOST_PARTS = 2 * max(PARTS)
-"""Parts of a split reduction that are loaded one after the other without a loop: any number a search may choose."""
+LEAST_UNROLLED = 2 * max(PARTS)
+"""Parts of a split reduction that are loaded one after the other without a loop, and where there may be more, all."""
 USUAL_PARTS = 8
 """Parts on blocks of their own without a search. A choice: on an H200 a product of 16 tiles fills 128 of 132
 multiprocessors so."""
@@ -54,15 +54,16 @@ class Division:
         return (0, self.parts) if self.interleaved else (self.parts, 0)
 
 
-def plan_division(anchor: Anchor, sliced: bool, multiple: int = 1) -> Division:
+def plan_division(anchor: Anchor, sliced: bool, multiple: int = 1, more: tuple[int, ...] = ()) -> Division:
     """Divide the longest reduce axis among blocks of threads, or (`sliced`) among the threads of a block.
 
-    With a `multiple` above 1, parts are those of `parts_in_multiples`, of which there must be some.
+    With a `multiple` above 1, parts are those of `parts_in_multiples`, of which there must be some. `more` are further
+    numbers of parts.
     """
     longest = max(anchor.reduce, key=lambda a: a.extent)
     label, usual = ("slices", USUAL_SLICES) if sliced else ("parts", USUAL_PARTS)
     choices = parts_in_multiples(anchor, multiple) if multiple > 1 else parts_of(longest.extent, sliced)
-    parts = Hole.near(f"{anchor.block}_{label}", choices, usual, "parts")
+    parts = Hole.near(f"{anchor.block}_{label}", choices + more, usual, "parts")
     return Division(anchor.block, longest, parts, sliced)
 
 
@@ -99,6 +100,6 @@ def sum_up(draft: Draft, division: Division, out: str, thread: str) -> None:
     draft.do(SetScope, block=final, scope="local")
     *spatial, part = draft.loops(final, thread)
     draft.order(final, (part, *spatial))
-    draft.do(Pragma, block=final, loop=part, auto_unroll_max_step=MOST_PARTS)
+    draft.do(Pragma, block=final, loop=part, auto_unroll_max_step=max(LEAST_UNROLLED, *division.parts.choices))
     draft.do(Vectorize, block=final, loop=spatial[-1])
     draft.settled |= {final, out}

@@ -23,8 +23,10 @@ SMALL = 8
 """A reduce axis up to this extent, such as a filter's, is in shared memory as a whole. A choice: filters of 1 to 7
 elements are, and no channels."""
 MOST_AXES = 4
-"""Spatial axes that are tiled, counting fused ones as one; further ones outside are left to the grid. A choice: it is
-what a convolution has but for its batch, and each more is two holes."""
+"""Spatial axes that are tiled, counting fused ones as one; the shortest of more are left to the grid. A choice: a
+convolution has as many but for its batch, and each more is two holes. Of a transposed one the phases are the shortest:
+with its channels left to the grid instead, each block read the image for one channel, and 64 of 128x64x64 with stride 2
+took 3.2 times cuDNN's time on an H200."""
 VIRTUAL = (1, 2, 4)
 """Virtual threads along an axis."""
 WIDTHS = (1, 2, 4)
@@ -233,8 +235,9 @@ def _tiled_axes(
     fused = {a.name for a in variant.fused}
     outer = [a for a in spatial if a.name not in fused and anchor.shared_by_all(a.name)]
     tiled = [a for a in spatial if a.name not in fused and a not in outer]
-    outer += tiled[: 1 - MOST_AXES]
-    kept = [(a.name, a.extent) for a in tiled[1 - MOST_AXES :]]
+    left = sorted(tiled, key=lambda a: a.extent)[: 1 - MOST_AXES]
+    outer = [a for a in spatial if a in outer or a in left]
+    kept = [(a.name, a.extent) for a in tiled if a not in left]
     return outer, [*kept, (variant.axis, prod(a.extent for a in variant.fused))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from ...dialects.multiprocessor import BANKS
 from ...dialects.target import Target
@@ -26,6 +27,7 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..structure.anchor import Anchor
 from ._gpu_division import Division, joining_block, plan_division, sum_up, write_division
+from ._gpu_factors import many_parts
 from ._gpu_slices import SlicedResult, write_slices
 from ._gpu_tile_plan import GpuTilePlan, GpuVariant, StagedOperand, gpu_model, join_width, plan_tiles
 
@@ -52,7 +54,9 @@ def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Targ
     """Tile an anchor as a variant has it; the model of what came out."""
     division = None
     if variant.split or variant.sliced:
-        division = plan_division(anchor, variant.sliced)
+        longest, results = max(a.extent for a in anchor.reduce), prod(a.extent for a in anchor.spatial)
+        more = () if variant.sliced else many_parts(longest, results, target)
+        division = plan_division(anchor, variant.sliced, more=more)
         anchor = write_division(draft, division)
     plan = plan_tiles(anchor, variant, target, division)
     draft.add(*plan.numbers())

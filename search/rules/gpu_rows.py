@@ -36,7 +36,7 @@ from ..structure.chains import along_reduce, next_chain, row_dimensions
 from ..structure.gpu_chains import reduced
 from ..structure.products import VECTOR_BYTES
 from ..structure.strides import moves_in_rows, output_bytes
-from ._gpu_joined_rows import joining_threads
+from ._gpu_joined_rows import RowsOfBlock, joining_threads
 from ._gpu_results import plan_results, write_results
 
 SHORT_ROW = 64
@@ -109,7 +109,7 @@ def _longest(chain: Sequence[BlockOp]) -> int:
 
 @dataclass(frozen=True)
 class GpuRowPlan:
-    """A block of threads for each row: the last block of `chain` stays, the others move to it.
+    """A block of threads for each row, or for several (`block`): the last block of `chain` stays, others move to it.
 
     `rows` are the loops over rows. `repeated` are computed again where they are read. Each thread takes a `vector` of
     neighbours at a time where rows are whole vectors. Of the choices of `threads`, `fitting` have all that is kept in
@@ -123,6 +123,7 @@ class GpuRowPlan:
     repeated: tuple[str, ...]
     fitting: tuple[int, ...]
     in_registers: bool
+    block: RowsOfBlock | None
 
     @property
     def last(self) -> str:
@@ -142,17 +143,21 @@ def plan_rows(chain: Sequence[BlockOp], target: Target) -> GpuRowPlan:
     threads = joining_threads(last.block_name, target, longest, longest)
     holding = tuple(n for n in threads.choices if -(-longest // n) <= REGISTERS)
     kept, repeated = list(chain), []
+    rows = tuple(n for n in names if n is not None and n in around)
+    block = None
     if holding:
         threads = Hole.near(threads.name, holding, threads.default, "threads")
+        count = prod(x.size for x in last.enclosing_loops if x.loop_name in rows)
+        block = RowsOfBlock.of(last.block_name, target, count, threads, longest) if rows else None
+        threads = threads if block is None else block.threads
     elif target.max_shared_bytes:
         kept = [block for block in chain if block.is_reduction]
-        for block in (b for b in chain[:-1] if not b.is_reduction):
-            read_again = len(consumers(block)) > 1
-            if read_again and _fits_shared(last, [*kept, block], threads.default, 1, target):
-                kept.append(block)
+        for stage in (b for b in chain[:-1] if not b.is_reduction):
+            read_again = len(consumers(stage)) > 1
+            if read_again and _fits_shared(last, [*kept, stage], threads.default, 1, target):
+                kept.append(stage)
             else:
-                repeated.append(block.block_name)
-    rows = tuple(n for n in names if n is not None and n in around)
+                repeated.append(stage.block_name)
     widths = {n: _width(_widths(chain), longest, n) if rows else 1 for n in threads.choices}
     vector = None
     if set(widths.values()) != {1}:
@@ -165,6 +170,7 @@ def plan_rows(chain: Sequence[BlockOp], target: Target) -> GpuRowPlan:
         tuple(repeated),
         tuple(n for n, width in widths.items() if holding or _fits_shared(last, kept, n, width, target)),
         bool(holding),
+        block,
     )
 
 
@@ -225,7 +231,11 @@ def _write(draft: Draft, plan: GpuRowPlan) -> None:
     draft.settled.update(plan.chain)
     draft.add(plan.threads)
     row = draft.fuse(plan.last, plan.rows)
-    if row:
+    if plan.block is not None:
+        draft.add(plan.block.rows)
+        draft.limits.append(plan.block.fits)
+        row = plan.block.bind(draft, plan.last, row)
+    elif row:
         draft.do(Bind, block=plan.last, loop=row, thread="blockIdx.x")
     for name in plan.repeated:
         draft.tried(ComputeInline, name)
@@ -234,9 +244,10 @@ def _write(draft: Draft, plan: GpuRowPlan) -> None:
     if not plan.in_registers:
         draft.limits.append(plan.fits)
     stages = [n for n in plan.chain if n not in plan.repeated]
+    unit_loops = {} if plan.block is None else {"unit_loops": True}
     moved = {plan.last}
     for name in reversed(stages[:-1]):
-        if draft.tried(ComputeAt, name, loop=row):
+        if draft.tried(ComputeAt, name, loop=row, **unit_loops):
             moved.add(name)
     for name in (n for n in stages if n in moved):
         (_joined if draft.block(name).is_reduction else _dealt)(draft, plan, name)
@@ -244,7 +255,7 @@ def _write(draft: Draft, plan: GpuRowPlan) -> None:
 
 def _dealt(draft: Draft, plan: GpuRowPlan, name: str) -> None:
     """Elements of a row to threads; they stay in registers, or in shared memory where a thread has many."""
-    loops = [x.loop_name for x in draft.block(name).enclosing_loops if x.loop_kind == "serial"]
+    loops = [x.loop_name for x in draft.block(name).enclosing_loops if x.loop_kind == "serial" and x.size > 1]
     if not loops:  # rows of one element
         _in_registers(draft, plan, name)
         return

@@ -7,10 +7,13 @@ from functools import partial
 from math import prod
 from typing import ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from ...dialects.target import WARP, Target
 from ...passes.schedule.bind import Bind
 from ..sketch.draft import Draft
-from ..sketch.hole import Hole
+from ..sketch.hole import Columns, Hole
 from ..sketch.rule import SketchRule
 from ..structure.anchor import find_anchor
 from ..structure.gpu_chains import GpuChain, Shape, chain_of_one, chains_of, contiguous_suffix
@@ -137,6 +140,7 @@ def _split(draft: Draft, plan: GpuSplitPlan) -> str:
     chain, known = chain_of_one(draft.block(made)), {made: [rest, *others]}
     if plan.joined:
         threads = joining_threads(made, target, plan.length, plan.length)
+        draft.limits.append(partial(_has_terms, plan=plan, threads=threads.name))
         write_joined_rows(draft, JoinedRowsPlan(chain, threads), known)
     else:
         tiled = plan.shape.along if plan.shape.across else part
@@ -144,6 +148,12 @@ def _split(draft: Draft, plan: GpuSplitPlan) -> str:
         across = plan.shape.across
         write_tiled_rows(draft, with_tiles(chain, target, tiled, across, *_tiles(plan), known))
     return part
+
+
+def _has_terms(c: Columns, plan: GpuSplitPlan, threads: str) -> npt.NDArray[np.bool_]:
+    """Candidates in which each thread that joins a part has a term of it, or is of its only warp."""
+    length = plan.shape.terms // c[plan.parts.name]
+    return np.asarray(c[threads] <= np.maximum(length, WARP))
 
 
 def _tiles(plan: GpuSplitPlan) -> tuple[HoleChoices, HoleChoices]:

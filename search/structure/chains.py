@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ...dialects.index import IndexExpr, constant
-from ...dialects.loop import BlockOp, LoadOp, blocks_in
+from ...dialects.loop import BlockOp, blocks_in
 from ...passes.analysis.access import consumers, is_argument
 from ..sketch.draft import Draft
+from .strides import positions
 
 
 def unscheduled(draft: Draft) -> list[BlockOp]:
@@ -86,11 +87,5 @@ def along_reduce(block: BlockOp) -> bool:
     reduce = [a.name for a in block.axes if a.reduce and a.extent > 1]
     if not reduce:
         return False
-    return any(_steps(load, reduce[-1]) for load in block.loads)
-
-
-def _steps(load: LoadOp, axis: str) -> bool:
-    if not load.indices.data:
-        return False
-    *outer, last = load.indices.data
-    return last.coefficient(axis) == 1 and last.is_linear_in(axis) and all(axis not in e.axes() for e in outer)
+    loaded = positions(block)[len(block.outputs) :]
+    return any(at.is_linear_in(reduce[-1]) and at.coefficient(reduce[-1]) == 1 for at in loaded)

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...dialects.index import IndexExpr, constant
+from ...dialects.index import IndexExpr, axis, constant
 from ...dialects.loop import BlockOp, LoadOp, buffer_shape
 from ...passes.analysis.nest import find_block
 from ...passes.schedule.rfactor import may_trap
 from ..sketch.draft import Draft
 from .chains import chain_to, unscheduled
+from .strides import position_in
 from .transform_chains import picked_axes
 
 
@@ -136,7 +137,7 @@ def _is_plain_reduction(block: BlockOp) -> bool:
 
     Nor one that divides by what it reads: `rfactor` refuses that where parts are without an element.
     """
-    loads = [e for load in block.loads for e in moving_indices(block, load)]
+    loads = [e for load in block.loads for e, _ in viewed(block, load)]
     masked = block.conditions or any(load.conditions for load in block.loads)
     starts = block.has_init and reduced(block) > 1
     return (
@@ -182,16 +183,35 @@ def neighbours_along(block: BlockOp) -> str | None:
     return dims[-1][0] if dims else None
 
 
-def moving_indices(block: BlockOp, load: LoadOp) -> list[IndexExpr]:
-    """Return the indices of a load without iterators of extent 1: of a single window, `h * 28 + ry` is `ry`."""
+def viewed(block: BlockOp, load: LoadOp) -> list[tuple[IndexExpr, int]]:
+    """Return the index and the extent of each dimension of what is loaded, without iterators of extent 1.
+
+    Of a single window, `h * 28 + ry` is `ry`. Through a reshape, the dimensions are those of the view: `x[k // 64,
+    k % 64]` of 64x64 elements is a row of 4096 at `k`.
+    """
+    shape = buffer_shape(load.buffer)
     still = {a.name: constant(0) for a in block.axes if a.extent == 1}
-    return [e.substitute(still) for e in load.indices.data]
+    pairs = [(e.substitute(still), size) for e, size in zip(load.indices.data, shape, strict=True)]
+    reshaped = any(not isinstance(atom, str) for e, _ in pairs for atom, _ in e.terms)
+    return (reshaped and _digits(block, position_in(block, shape, load.indices.data))) or pairs
+
+
+def _digits(block: BlockOp, position: IndexExpr) -> list[tuple[IndexExpr, int]] | None:
+    """The iterators that a position has as its digits, the slowest first; None where it has others."""
+    extents = {a.name: a.extent for a in block.axes}
+    found: list[tuple[IndexExpr, int]] = []
+    stride = 1
+    for atom, factor in sorted(position.terms, key=lambda term: term[1]):
+        if not isinstance(atom, str) or factor != stride:
+            return None
+        found.insert(0, (axis(atom), extents[atom]))
+        stride *= extents[atom]
+    return None if position.const else found
 
 
 def _dimensions(block: BlockOp, load: LoadOp) -> list[tuple[str | None, int]]:
     """The iterator and the extent of each dimension of what is loaded, but for those of extent 1."""
-    pairs = zip(moving_indices(block, load), buffer_shape(load.buffer), strict=True)
-    return [(e.as_axis(), size) for e, size in pairs if size > 1]
+    return [(e.as_axis(), size) for e, size in viewed(block, load) if size > 1]
 
 
 def contiguous_suffix(block: BlockOp) -> list[str]:

@@ -102,10 +102,22 @@ def lanes_of_block(block: BlockOp, target: Target) -> int:
     return max(1, target.vector_bytes // output_bytes(block))
 
 
+def positions(block: BlockOp) -> list[IndexExpr]:
+    """Return the flat positions that a block writes at, then those that it loads from, over its iterators.
+
+    A load through a reshape, at the quotients and remainders of a position, is at that position.
+    """
+    written = [(buffer, tuple(at)) for buffer, at in zip(block.outputs, block.write_indices, strict=True)]
+    sites = [*written, *((load.buffer, load.indices.data) for load in block.loads)]
+    return [position_in(block, buffer_shape(buffer), at) for buffer, at in sites]
+
+
+def position_in(block: BlockOp, shape: Sequence[int], indices: Sequence[IndexExpr]) -> IndexExpr:
+    """Return the flat position of indices over a block's iterators in a buffer of this shape."""
+    ranges = {a.name: (0, a.extent - 1) for a in block.axes}
+    return flatten(indices, row_major(shape)).simplify(ranges)
+
+
 def moves_in_rows(block: BlockOp, last: str) -> bool:
     """True where all that the block reads and writes is contiguous along `last`, an axis, or does not move with it."""
-    accesses = [*block.write_indices, *(load.indices.data for load in block.loads)]
-    return all(
-        all(last not in e.axes() for e in outer) and inner.is_linear_in(last) and inner.coefficient(last) in (0, 1)
-        for *outer, inner in filter(None, accesses)
-    )
+    return all(at.is_linear_in(last) and at.coefficient(last) in (0, 1) for at in positions(block))

@@ -196,6 +196,81 @@ FUSED = {
 }
 
 
+# -- several rows a block -------------------------------------------------------------------------------------------
+
+SHARED_BLOCKS: dict[str, Callable[[], list[te.Tensor]]] = {
+    "softmax": lambda: softmax(301, 37),
+    "log_softmax": lambda: unary(topi.nn.log_softmax, 277, 150),
+    "layer_norm": lambda: unary(topi.nn.layer_norm, 303, 96),
+    "long": lambda: unary(topi.nn.rms_norm, 265, 600),
+    "pool": lambda: unary(topi.nn.global_avg_pool, 3, 95, 7, 7),
+    "scaled": lambda: unary(lambda x: topi.multiply(x, topi.rsqrt(topi.sum(x * x, -1, True))), 281, 45),
+}
+FEW_CORES = "cuda model=h200 cores=32"
+
+
+@pytest.mark.parametrize("name", [name for name in SHARED_BLOCKS if name != "long"])
+def test_short_rows_share_blocks_of_threads(name: str) -> None:
+    """A block of a warp for each of 65536 rows of 49 elements took 40.9 us on an H200, for each eight of them 6.5."""
+    tensors = SHARED_BLOCKS[name]()
+    task = task_of(tensors, FEW_CORES)
+    rows = 285 if name == "pool" else tensors[0].shape[0]
+    for sketch in task.sketches:
+        ((grid, block),) = launches(task, sketch.schedule(sketch.default))
+        assert np.prod(grid) <= -(-rows // 8) and block[0] <= 32 and block[1] == 8
+
+
+@pytest.mark.parametrize("name", SHARED_BLOCKS)
+@pytest.mark.few(3)
+def test_rows_that_share_a_block_are_right(name: str) -> None:
+    task = task_of(SHARED_BLOCKS[name](), FEW_CORES)
+    check_interpreted(task.module, task.reference, schedules(task, seed=1, count=2))
+    for sketch in task.sketches:
+        drawn = sketch.sample(np.random.default_rng(2), 3)
+        for row, have in zip(drawn, sketch.features(drawn), strict=True):
+            want = features_of_schedule(task.module, task.target, sketch.schedule(row))
+            np.testing.assert_allclose(have[:-1], want[:-1], rtol=1e-4, atol=1e-4, err_msg=sketch.schedule(row))
+
+
+def test_blocks_of_several_rows_have_whole_warps() -> None:
+    (sketch,) = task_of(softmax(3000, 50), H200).sketches
+    threads, rows = (hole.choices for hole in sketch.holes)
+    assert set(threads) == {8, 16, 32} and set(rows) == {4, 8}
+    found = sketch.columns(sketch.sample(np.random.default_rng(0), 50))
+    threads_of_block = np.prod(list(found.values()), axis=0)
+    assert (threads_of_block % 32 == 0).all() and (threads_of_block >= 32).all()
+
+
+@pytest.mark.parametrize("target", ["opencl model=mali-t860", "cuda model=h200"])
+def test_a_row_has_a_block_where_rows_are_few_or_warps_cannot_join(target: str) -> None:
+    task = task_of(softmax(90 if "cuda" in target else 9000, 100), target)
+    assert all("_block_rows" not in hole.name for sketch in task.sketches for hole in sketch.holes)
+
+
+# -- through a reshape ----------------------------------------------------------------------------------------------
+
+
+def group_norm(groups: int, c: int, size: int) -> list[te.Tensor]:
+    data = te.placeholder((1, c, size, size), name="data")
+    rows = topi.reshape(data, (1, groups, c // groups * size * size))
+    return [data, topi.nn.relu(topi.reshape(topi.nn.layer_norm(rows), (1, c, size, size)))]
+
+
+def test_reductions_through_a_reshape_are_shared_by_threads() -> None:
+    """A thread for each of 32 groups of 40960 elements took 120 times as long as PyTorch on an H200."""
+    task = task_of(group_norm(32, 320, 64), H200)
+    for schedule in schedules(task):
+        threads = [int(np.prod(grid) * np.prod(block)) for grid, block in launches(task, schedule)]
+        assert sum(n >= 32 * 1024 for n in threads) >= 3  # both reductions' parts, and the elements
+
+
+@pytest.mark.parametrize("shape", [(4, 8, 12), (8, 8, 30), (2, 6, 37)])
+@pytest.mark.few(2)
+def test_reductions_through_a_reshape_are_right(shape: tuple[int, int, int]) -> None:
+    task = task_of(group_norm(*shape), H200)
+    check_interpreted(task.module, task.reference, schedules(task, count=1))
+
+
 LEAST_THREADS = {"softmax_1d": 1024, "global_pool_nhwc": 4 * 512}
 """The pool's 512 results have four threads each: 1.72 us on an H200, where what the estimates choose takes 1.68."""
 
