@@ -20,6 +20,8 @@ from .build_process import BuildProcess, Built, build
 
 _FEW = 3
 """So many kernels are compiled here: starting processes takes longer. A choice."""
+KERNEL_CODE = ("dialects", "te", "passes", "backends", "search")
+"""The folders of the code that makes kernels."""
 DEFAULT = "default"
 """Stands for the default schedule where kernels are kept."""
 
@@ -113,15 +115,15 @@ def _key(backend: str, job: Job) -> tuple[str, ...]:
     module = load_backend(backend)
     versions = json.dumps(module.versions(), sort_keys=True)
     machine = getattr(module, "machine", str)()  # optional: what code is for beside the target, as CPU features
-    return (backend, job.workload, job.schedule or DEFAULT, versions, machine, _code_digest())
+    return (backend, job.workload, job.schedule or DEFAULT, versions, machine, code_digest())
 
 
 @cache
-def _code_digest() -> str:
-    """Return a digest of the code that makes kernels, so that none outlives a change of it."""
+def code_digest(folders: Sequence[str] = KERNEL_CODE, pattern: str = "*.py") -> str:
+    """Return a digest of the package's files in folders, so that nothing made by them outlives a change of them."""
     root = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256()
-    for folder in ("dialects", "te", "passes", "backends", "search"):
-        for file in sorted((root / folder).rglob("*.py")):
+    for folder in folders:
+        for file in sorted((root / folder).rglob(pattern)):
             digest.update(file.read_bytes())
     return digest.hexdigest()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .folders import why_not_own
-from .whole_file import remove_unfinished, write_whole
+from .whole_file import remove_unfinished, whole_file
 
 MOST_BYTES = 1 << 30
 """Above this the oldest files go, when a file is added."""
@@ -37,6 +37,11 @@ class BinaryCache:
 
     def get(self, key: Sequence[str]) -> tuple[str, bytes] | None:
         """Return the log and the binary kept for a key, if any; an entry that is damaged is dropped, with a warning."""
+        found = self.view(key)
+        return None if found is None else (found[0], bytes(found[1]))
+
+    def view(self, key: Sequence[str]) -> tuple[str, memoryview] | None:
+        """Return what `get` does, the binary without a copy of it."""
         folder, name = self._usable(), _name(key)
         if folder is None:
             return None
@@ -51,8 +56,8 @@ class BinaryCache:
             _remove(path)
         return entry
 
-    def put(self, key: Sequence[str], log: str, binary: bytes) -> None:
-        """Keep a binary; readers see it whole or not at all."""
+    def put(self, key: Sequence[str], log: str, *binary: bytes | memoryview) -> None:
+        """Keep a binary, in one piece or several; readers see it whole or not at all."""
         name = _name(key)
         try:
             if self.folder is not None:
@@ -62,7 +67,8 @@ class BinaryCache:
                 return
             path = _path(folder, name)
             path.parent.mkdir(exist_ok=True)
-            write_whole(path, _packed(name, log, binary), private=True)
+            with whole_file(path, private=True) as file:
+                file.writelines(_packed(name, log, *binary))
         except OSError as error:
             _warn(f"compiled kernels are not kept: cannot write to {self.folder}: {error.strerror}")
             return
@@ -106,25 +112,27 @@ def _name(key: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(list(key)).encode()).hexdigest()
 
 
-def _packed(name: str, log: str, binary: bytes) -> bytes:
+def _packed(name: str, log: str, *binary: bytes | memoryview) -> list[bytes | memoryview]:
     """An entry: a magic line, a line with the checksum, a line with the bytes of the log, the log, and the binary."""
     text = log.encode()
-    body = b"%d\n" % len(text) + text + binary
-    return _MAGIC + _checksum(name, body) + b"\n" + body
+    body = (b"%d\n" % len(text), text, *binary)
+    return [_MAGIC, _checksum(name, *body), b"\n", *body]
 
 
-def _unpacked(name: str, data: bytes) -> tuple[str, bytes] | None:
+def _unpacked(name: str, data: bytes) -> tuple[str, memoryview] | None:
     start = len(_MAGIC) + _DIGEST_CHARACTERS + 1
-    body = data[start:]
-    if data[:start] != _MAGIC + _checksum(name, body) + b"\n":
+    if data[:start] != _MAGIC + _checksum(name, memoryview(data)[start:]) + b"\n":
         return None
-    length, _, rest = body.partition(b"\n")
-    size = int(length)
-    return rest[:size].decode(), rest[size:]
+    first = data.index(b"\n", start) + 1
+    end = first + int(data[start:first])
+    return data[first:end].decode(), memoryview(data)[end:]
 
 
-def _checksum(name: str, body: bytes) -> bytes:
-    return hashlib.sha256(name.encode() + body).hexdigest().encode()
+def _checksum(name: str, *body: bytes | memoryview) -> bytes:
+    digest = hashlib.sha256(name.encode())
+    for part in body:
+        digest.update(part)
+    return digest.hexdigest().encode()
 
 
 def _status(path: Path) -> os.stat_result | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...backends.forkable import ForkableLock
 from ...backends.missing import MissingRequirement
+from ...backends.targets import resolve_target
 from ...dialects.target import Target
 from ...graph.builders import BuildError
 from ...graph.chosen_schedules import UntunedWarning
@@ -26,6 +27,7 @@ from .collector import old_objects_spared
 from .devices import Frame, Loaded, RegionDevice, region_device
 from .fused_steps import count_fused_steps
 from .importer import FxNode, GraphImport, as_seen, constant_of
+from .kept_networks import keep, kept, key_of
 from .model_key import records_of
 from .options import BACKGROUND, TorchOptions
 from .partition import copied, devices_of, loosen_views
@@ -241,10 +243,11 @@ class Region:
         parameters = [arguments[place] for place in frozen]
         count_fused_steps()
         packed = [(place, arguments[place].data_ptr(), arguments[place]._version) for place in frozen]
+        constants = dict(zip(frozen, parameters, strict=True))
+        given, made = self.ports(constants)
         with warnings.catch_warnings(), old_objects_spared():
             warnings.simplefilter("ignore", UntunedWarning)
-            net, given, made = self.network(dict(zip(frozen, parameters, strict=True)), device.array_of)
-            compiled = self._tuned(in_layout(net, "auto"), device.target(self.options.target))
+            compiled = self._kept(constants, device) or self._made(constants, device)
         self.statistics.compilations += 1
         return _Bound(
             network=compiled,
@@ -285,6 +288,32 @@ class Region:
         given = self.options.records or records_of(self.graph.graph, str(target))
         return None if given is None else os.fspath(given)
 
+    def _kept(self, constants: Mapping[int, Tensor], device: RegionDevice) -> CompiledNetwork | None:
+        """Return the network that this or another process made of the same, if it is kept; otherwise make it so."""
+        if self.options.tune or self.options.check:
+            return None
+        target = resolve_target(device.target(self.options.target))
+        key = key_of(self.graph.graph, target, constants, self._known_records(target))
+        if key is None:
+            return None
+        found = kept(key, target, constants)
+        if found is None:
+            made = self._made(constants, device)
+            assert isinstance(made, CpuNetwork)
+            keep(key, made, constants)
+            return made
+        return found
+
+    def _made(self, constants: Mapping[int, Tensor], device: RegionDevice) -> CompiledNetwork:
+        net = self.network(constants, device.array_of)
+        return self._tuned(in_layout(net, "auto"), device.target(self.options.target))
+
+    def _known_records(self, target: str | Target) -> str | None:
+        """The file of records to take schedules from: one that was asked for must be there."""
+        records = self.records(target)
+        must_exist = self.options.records is not None and not self.options.tune
+        return records if must_exist or (records is not None and Path(records).is_file()) else None
+
     def _tuned(self, net: Network, target: str | Target) -> CompiledNetwork:
         options, records, is_first = self.options, self.records(target), not self.statistics.compilations
         if options.tune and records is None:
@@ -294,8 +323,7 @@ class Region:
         if isinstance(options.tune, int | float) and options.tune and is_first:
             assert records is not None
             tune_network(net, target, records, options.tune)
-        must_exist = options.records is not None and not options.tune
-        known = records if must_exist or (records is not None and Path(records).is_file()) else None
+        known = self._known_records(target)
         made = compile(net, target, known, check=options.check, copy_constants=False)
         if options.tune == BACKGROUND and is_first:
             assert records is not None
@@ -327,30 +355,33 @@ class Region:
                 if self._bound is bound:
                     self._bound = made
 
-    def network(
-        self, parameters: dict[int, Tensor], array: Callable[[Tensor], Array] = array_of
-    ) -> tuple[Network, list[tuple[int, _Port]], list[_Port]]:
-        """Import the region, with some arguments as constants; returns also its inputs by place, and its outputs.
+    def ports(self, constants: Mapping[int, Tensor]) -> tuple[list[tuple[int, _Port]], list[_Port]]:
+        """Return the inputs beside constants, by place, and the outputs."""
+        nodes = [node for node in self.graph.graph.nodes if node.op == "placeholder"]
+        given = [(k, _Port.of(node)) for k, node in enumerate(nodes) if node.users and k not in constants]
+        return given, [_Port.of(node) for node in self._returned()]
 
-        `array` makes the arrays of constants.
+    def _returned(self) -> list[FxNode]:
+        found = self.graph.graph.output_node().args[0]
+        return list(found) if isinstance(found, list | tuple) else [found]
+
+    def network(self, constants: Mapping[int, Tensor], array: Callable[[Tensor], Array] = array_of) -> Network:
+        """Import the region, with some arguments as constants, by their places; `array` makes the arrays of these.
+
+        Inputs and outputs are those of `ports`, in order.
         """
-        nodes = list(self.graph.graph.nodes)
-        places = {node: k for k, node in enumerate(n for n in nodes if n.op == "placeholder")}
-        net, given = Network(self.name), []
+        placeholders = (node for node in self.graph.graph.nodes if node.op == "placeholder")
+        places, net = {node: k for k, node in enumerate(placeholders)}, Network(self.name)
 
         def value_of(node: FxNode) -> Value:
             place, port = places[node], _Port.of(node)
-            if place in parameters:
-                return constant_of(net, node.name, parameters[place], array)
-            given.append((place, port))
+            if place in constants:
+                return constant_of(net, node.name, constants[place], array)
             return port.value(net.input(node.name, port.physical, kind_of(node.meta["val"]).dtype))
 
         importer = GraphImport(net, value_of)
         values = importer.run(self.graph.graph)
         if importer.reasons:
             raise ValueError("; ".join(importer.reasons))
-        returned = nodes[-1].args[0]
-        outputs = list(returned) if isinstance(returned, list | tuple) else [returned]
-        made = [_Port.of(node) for node in outputs]
-        net.output(*(port.in_memory(values[node]) for node, port in zip(outputs, made, strict=True)))
-        return net, given, made
+        net.output(*(_Port.of(node).in_memory(values[node]) for node in self._returned()))
+        return net

@@ -62,7 +62,7 @@ def test_tensors_on_cuda_are_compiled_for_their_device() -> None:
     graph = graph_of(small, (2, 3, 8, 8), (4, 3, 3, 3))
     (region,) = graph.regions
     assert region.device == torch.device("cuda:0") and not graph.stays
-    net, given, made = region.network({})
+    net, (given, made) = region.network({}), region.ports({})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compiled = lw.compile(in_layout(net, "auto"), H200, processes=1)
@@ -258,7 +258,7 @@ def test_attention_is_what_pytorch_computes(name: str, options: dict[str, Any]) 
 
     graph = graph_of(function, *shapes)
     (region,) = graph.regions
-    net, _, (port,) = region.network({})
+    net, (_, (port,)) = region.network({}), region.ports({})
     given = dict(zip(("q", "k", "v", "bias"), (torch.randn(shape) for shape in shapes), strict=True))
     q, k, v, bias = given.values()
     bias[1, 2, 3] = bias[:, :, 2, 1:] = -torch.inf
@@ -290,7 +290,7 @@ def test_a_layer_of_attention_in_halves_has_seven_kernels() -> None:
     (region,) = graph.regions
     nodes = [node for node in region.graph.graph.nodes if node.op == "placeholder"]
     drawn = {k: torch.randn(tuple(nodes[k].meta["val"].shape)).to(HALF) for k in region.static}
-    net, _, _ = region.network(drawn)
+    net = region.network(drawn)
     grouped = net.transform(grouping_for(resolve_target(H200)))
     labels = [op.label.data for op in grouped.module.walk() if isinstance(op, GroupOp)]
     assert len(labels) == 7 and "einsum_softmax_einsum" in labels
