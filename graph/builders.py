@@ -23,7 +23,7 @@ _FEW = 3
 KERNEL_CODE = ("dialects", "te", "passes", "backends", "search")
 """The folders of the code that makes kernels."""
 DEFAULT = "default"
-"""Stands for the default schedule where kernels are kept."""
+"""Stands for the default schedule where kernels are kept, which the code and the cost models that ship choose."""
 
 
 class BuildError(Error, RuntimeError):
@@ -115,7 +115,12 @@ def _key(backend: str, job: Job) -> tuple[str, ...]:
     module = load_backend(backend)
     versions = json.dumps(module.versions(), sort_keys=True)
     machine = getattr(module, "machine", str)()  # optional: what code is for beside the target, as CPU features
-    return (backend, job.workload, job.schedule or DEFAULT, versions, machine, code_digest())
+    return (backend, job.workload, job.schedule or DEFAULT, versions, machine, code_digest(), models_digest())
+
+
+def models_digest() -> str:
+    """Return a digest of the cost models that ship."""
+    return code_digest(("pretuned",), "*.model")
 
 
 @cache

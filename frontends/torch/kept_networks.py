@@ -18,7 +18,7 @@ import numpy as np
 from ...backends.arrays import aligned_copy
 from ...dialects.numpy_types import teach_numpy
 from ...dialects.target import Target
-from ...graph.builders import KERNEL_CODE, code_digest
+from ...graph.builders import KERNEL_CODE, code_digest, models_digest
 from ...graph.export import CpuNetwork
 from ...graph.runtime.package import Package, data_of
 from ...graph.runtime.plan import Plan
@@ -50,7 +50,7 @@ def key_of(graph: Any, target: Target, parameters: Mapping[int, Tensor], records
         return None
     backend = load_backend(backend_path(target.kind))
     made_for = (str(target), json.dumps(backend.versions(), sort_keys=True), getattr(backend, "machine", str)())
-    digests = [code_digest(_NETWORK_CODE), code_digest(("pretuned",), "*.jsonl")]
+    digests = [code_digest(_NETWORK_CODE), code_digest(("pretuned",), "*.jsonl"), models_digest()]
     known = "" if records is None else _digest(Path(records).read_bytes())
     constants = [
         (place, *map(str, (tensor.dtype, tuple(tensor.shape), tensor.stride())), _digest(_bytes(tensor)))
