@@ -213,7 +213,11 @@ class IndexExpr:
     def axes(self) -> set[str]:
         """Every axis name that occurs, also inside floordiv and mod."""
         found: set[str] = set()
-        _collect_axes(self, found)
+        for atom, _ in self.terms:
+            if isinstance(atom, str):
+                found.add(atom)
+            else:
+                found |= _axes_inside(atom)
         return found
 
     def is_linear_in(self, axis: str) -> bool:
@@ -322,27 +326,18 @@ def _divided(rest: tuple[Term, ...], left: int, divisor: int) -> IndexExpr:
     return IndexExpr(((Div(IndexExpr(rest, left), divisor), 1),), 0)
 
 
-def atom_axes(atom: Atom) -> set[str]:
+def atom_axes(atom: Atom) -> frozenset[str]:
     """Every axis name in an atom."""
-    if isinstance(atom, str):
-        return {atom}
-    found: set[str] = set()
-    for expr in _parts(atom):
-        _collect_axes(expr, found)
-    return found
+    return frozenset((atom,)) if isinstance(atom, str) else _axes_inside(atom)
+
+
+@lru_cache(maxsize=1 << 14)
+def _axes_inside(atom: Div | Mod | Lookup) -> frozenset[str]:
+    return frozenset().union(*(expr.axes() for expr in _parts(atom)))
 
 
 def _parts(atom: Div | Mod | Lookup) -> tuple[IndexExpr, ...]:
     return atom.args if isinstance(atom, Lookup) else (atom.expr,)
-
-
-def _collect_axes(expr: IndexExpr, found: set[str]) -> None:
-    for atom, _ in expr.terms:
-        if isinstance(atom, str):
-            found.add(atom)
-        else:
-            for part in _parts(atom):
-                _collect_axes(part, found)
 
 
 def _operand(expr: IndexExpr) -> str:

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType, i1, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from ...dialects.index import Atom, Div, IndexExpr, Lookup, Mod, atom_axes, axis
+from ...dialects.index import Atom, Div, IndexExpr, Lookup, Mod, Term, atom_axes, axis
 from ...dialects.kernel import INTEGER_PREDICATES, CompareOp, LanesOp, MaskOp, mask_type, vector_of
 from ...dialects.layout import Swizzle
 from ._lanes import lane_step, same_for_lanes
@@ -28,6 +28,7 @@ class Scope:
 
     block: Block
     values: dict[object, SSAValue] = field(default_factory=dict)
+    sums: dict[tuple[tuple[Term, ...], int], tuple[SSAValue, int]] = field(default_factory=dict)
     loads: dict[object, SSAValue] = field(default_factory=dict)
     asked: set[tuple[SSAValue, int]] = field(default_factory=set)
 
@@ -143,8 +144,22 @@ class Addresses(LoopValues):
         return max((self.depth_of(name) for name in atom_axes(atom)), default=0)
 
     def _sum(self, expr: IndexExpr) -> tuple[SSAValue, int]:
+        """The value of an expression, and the depth of the scope where it is known.
+
+        A sum of several terms has a value for its scope, as `_added_up` keeps it by its terms. One of a single term may
+        be a loop that has another constant in each copy.
+        """
         if not expr.terms:
             return self.constant(expr.const), 0
+        if len(expr.terms) == 1:
+            return self._added_up(expr)
+        sums, key = self.here.sums, (expr.terms, expr.const)
+        found = sums.get(key)
+        if found is None:
+            found = sums[key] = self._added_up(expr)
+        return found
+
+    def _added_up(self, expr: IndexExpr) -> tuple[SSAValue, int]:
         terms = expr.terms
         if len(terms) > 1:
             terms = tuple(sorted(terms, key=lambda t: self.depth_of(t[0])))
