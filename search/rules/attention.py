@@ -139,45 +139,81 @@ def _may_be_packed(block: BlockOp, found: AttentionBlocks) -> bool:
     return all(e.as_axis() is not None for e in load.indices.data)
 
 
+@dataclass(frozen=True)
+class _Blocks:
+    """The blocks that steps make: `part` adds up the values of a block of keys in registers, which `tile` copies.
+
+    `masked` is the last of the scores; `running` carries the sums over blocks of keys, where there are several.
+    """
+
+    masked: str
+    part: str
+    tile: str
+    running: str
+
+
 def _write(draft: Draft, plan: AttentionPlan) -> None:
+    """Say which blocks there are, where a task computes them, in which tiles, and how it lays out what they write."""
     draft.names.append("attention" if plan.terms is None else "attention_blocks")
-    parts, total = plan.parts, plan.parts.total
     draft.add(plan.vectors, plan.tiles, plan.rows, plan.keys, plan.columns)
     if plan.terms is not None:
         draft.add(plan.terms)
     draft.limits.append(plan.limit)
-    for step in parts.steps[:-1]:
-        draft.do(ComputeInline, block=step)
-    part, running = OnlineSoftmax(total, 1).check(draft.module).names
-    draft.do(OnlineSoftmax, block=total, terms=plan.terms if plan.terms is not None else 0)
-    masked, tile = _scored(draft, parts), _staged(draft, part)
-    parts = replace(parts, rows={**parts.rows, **dict.fromkeys((part, tile), parts.rows[total])})
-    if not parts.steps:
-        parts.rows[masked], parts.keys[masked] = parts.rows[parts.scores], parts.keys[parts.scores]
-    row = parts.rows[total]
-    first, rest = draft.split(total, row, (0, plan.rows))
-    place = first
-    draft.order(total, [*_before(draft, total, first), first, *draft.loops(total, below=rest), rest])
-    if plan.terms is not None:
-        place = _carried(draft, running, first, row)
-    for block in (tile, part, parts.denominator, parts.exponential, parts.largest, masked):
+    made, total = _over_blocks_of_keys(draft, plan), plan.parts.total
+    whole = replace(plan, parts=_with_axes(plan.parts, made))
+    parts = whole.parts
+    softmax = (parts.largest, parts.exponential, parts.denominator)
+    task, place = _in_tasks(draft, whole, made)
+    for block in (made.tile, made.part, *reversed(softmax), made.masked):
         draft.do(ComputeAt, block=block, loop=place, unit_loops=True)
-    whole = replace(plan, parts=parts)
-    _tiled(draft, whole, masked, parts.scores, place)
-    _tiled(draft, whole, tile, part, place)
-    for block in (parts.largest, parts.exponential, parts.denominator):
+    _tiled(draft, whole, made.masked, parts.scores, place)
+    _tiled(draft, whole, made.tile, made.part, place)
+    for block in softmax:
         _elementwise(draft, whole, block, place)
-    _pack_queries(draft, whole, first)
-    _turn_masks(draft, masked, parts.rows[masked])
-    for block in (parts.scores, masked, parts.largest, parts.exponential, parts.denominator, part, tile):
+    _pack_queries(draft, whole, task)
+    _turn_masks(draft, made.masked, parts.rows[made.masked])
+    for block in (parts.scores, made.masked, *softmax, made.part, made.tile):
         _rows_last(draft, block, parts.rows[block])
     if plan.terms is not None:
-        _rows_last(draft, running, row)
-        _vectors(draft, running, plan.lanes)
+        _rows_last(draft, made.running, parts.rows[total])
+        _vectors(draft, made.running, plan.lanes)
     _vectors(draft, total, plan.lanes)
+    _launch(draft, total, task, plan.target)
+
+
+def _over_blocks_of_keys(draft: Draft, plan: AttentionPlan) -> _Blocks:
+    """Make the softmax one over blocks of keys, or over all of them at a time, with sums in registers."""
+    for step in plan.parts.steps[:-1]:
+        draft.do(ComputeInline, block=step)
+    total = plan.parts.total
+    part, running = OnlineSoftmax(total, 1).check(draft.module).names
+    draft.do(OnlineSoftmax, block=total, terms=plan.terms if plan.terms is not None else 0)
+    masked = _scored(draft, plan.parts)
+    return _Blocks(masked, part, _staged(draft, part), running)
+
+
+def _with_axes(parts: AttentionBlocks, made: _Blocks) -> AttentionBlocks:
+    """The parts with the axes of the blocks that were made."""
+    rows = {**parts.rows, made.part: parts.rows[parts.total], made.tile: parts.rows[parts.total]}
+    keys = {**parts.keys}
+    if not parts.steps:
+        rows[made.masked], keys[made.masked] = parts.rows[parts.scores], parts.keys[parts.scores]
+    return replace(parts, rows=rows, keys=keys)
+
+
+def _in_tasks(draft: Draft, plan: AttentionPlan, made: _Blocks) -> tuple[str, str]:
+    """Divide the queries among tasks; the loop over these, and the one in it where blocks of keys are computed."""
+    total, row = plan.parts.total, plan.parts.rows[plan.parts.total]
+    task, rest = draft.split(total, row, (0, plan.rows))
+    draft.order(total, [*_before(draft, total, task), task, *draft.loops(total, below=rest), rest])
+    return task, task if plan.terms is None else _carried(draft, made.running, task, row)
+
+
+def _launch(draft: Draft, total: str, task: str, target: Target) -> None:
+    """Make one loop of all around the last block, to that over tasks, and give it to threads."""
     around = draft.loops(total)
-    task = draft.fuse(total, around[: around.index(first) + 1])
-    if plan.target.cores > 1:
+    task = draft.fuse(total, around[: around.index(task) + 1])
+    if target.cores > 1:
         draft.do(Parallel, block=total, loop=task)
     draft.settled.update(block.block_name for block in blocks_in(draft.module) if task in draft.loops(block.block_name))
 
