@@ -62,8 +62,8 @@ RESIDENT = (1, 2, 3, 4)
 class GpuAttention(SketchRule):
     """Two products of half precision with a softmax between them, where steps divide the elements of keys and values.
 
-    Queries and keys that tiles do not divide are extended to whole ones. Those of few queries are left to the rules of
-    their parts.
+    Queries and keys that tiles do not divide are extended to whole ones. Keys of few queries may be divided among
+    blocks of threads, whose parts a second kernel joins.
     """
 
     order: ClassVar[int] = 55
