@@ -17,7 +17,7 @@ _TAPS = {"nearest": 1, "linear": 2, "cubic": 4}
 """Elements along an axis that a sample is made of."""
 _PADDINGS = ("zeros", "border", "reflection")
 _JOINED: Mapping[str, Callable[..., Any]] = {"avg": te.sum, "max": te.max}
-"""Word for how a bin joins its samples -> the reduction."""
+"""Reductions over the samples of a bin, by mode."""
 
 
 def _sampling_places(
