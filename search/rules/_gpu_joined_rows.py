@@ -63,7 +63,8 @@ class RowsOfBlock:
         a warp, and no block of their own, where there are many.
         """
         most = rows // max(1, target.cores)
-        several = tuple(n for n in ROWS_OF_BLOCK[1:] if n <= most)[-MOST_CHOICES:]
+        warps = (target.max_threads_per_block or UNKNOWN_THREADS) // WARP
+        several = tuple(n for n in ROWS_OF_BLOCK[1:] if n <= min(most, warps))[-MOST_CHOICES:]
         if target.kind != "cuda" or not several:
             return None
         many = most >= max(ROWS_OF_BLOCK) and terms <= SHORT_OF_WARP

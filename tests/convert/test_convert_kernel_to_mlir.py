@@ -116,8 +116,8 @@ def test_random_gpu_schedules() -> None:
 
 def test_nvidia_code_is_made_of_kernels_for_gpus() -> None:
     """MLIR's pipeline for NVIDIA's devices takes shared memory, barriers and shuffles as they are written."""
-    workload = te.create_module(SAMPLES["sum_rows"](), CUDA)
-    apply_schedule(workload, schedules("sum_rows", CUDA)[0])
+    workload = te.create_module(SAMPLES["sum_all"](), CUDA)
+    apply_schedule(workload, schedules("sum_all", CUDA)[0])
     lower_loop_to_kernel(workload)
     passes = "gpu-lower-to-nvvm-pipeline{cubin-chip=sm_90 cubin-features=+ptx80 cubin-format=isa}"
     code = stock_mlir.mlir_opt(stock_mlir.generic(converted(workload)), passes)

@@ -83,7 +83,8 @@ def test_a_matrix_product_compiles_for_cuda(kind: str, total: str, capability: i
     element = {"float16": "half", "bfloat16": "bfloat", "int8": "char"}[kind]
     vector = f"{element}_x{lanes}"
     if f"struct __align__(16) {vector}" in kernel.source:
-        assert f"= *reinterpret_cast<const {vector}*>(&a[" in kernel.source, "16 bytes are read at once"
+        read = "a" if lanes <= DEPTH else "b"  # tiles of a have rows of DEPTH elements
+        assert f"= *reinterpret_cast<const {vector}*>(&{read}[" in kernel.source, "16 bytes are read at once"
     assert isinstance(kernel, DeviceKernel)
     assert all(each.registers > 0 and each.spill_store_bytes == 0 for each in kernel.resources)
 

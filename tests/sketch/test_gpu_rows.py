@@ -1,5 +1,6 @@
 """Reductions and chains of them over rows on GPUs: what fits in shared memory, how many blocks, how many kernels."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -218,6 +219,19 @@ def test_short_rows_share_blocks_of_threads(name: str) -> None:
     for sketch in task.sketches:
         ((grid, block),) = launches(task, sketch.schedule(sketch.default))
         assert np.prod(grid) <= -(-rows // 8) and block[0] <= 32 and block[1] == 8
+
+
+@pytest.mark.parametrize("name", SHARED_BLOCKS)
+@pytest.mark.few(3)
+def test_rows_that_share_a_block_are_as_many_as_its_threads_allow(name: str) -> None:
+    """Two of a warp are what 64 threads take, as a block of a device had them; the rule was left out with a warning."""
+    task = task_of(SHARED_BLOCKS[name](), f"{FEW_CORES} max_threads_per_block=64")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sketches = task.sketches
+    for sketch in sketches:
+        ((_, block),) = launches(task, sketch.schedule(sketch.default))
+        assert 32 <= np.prod(block) <= 64
 
 
 @pytest.mark.parametrize("name", SHARED_BLOCKS)
