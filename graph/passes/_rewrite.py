@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.graph import ApplyOp, ConstantOp, Option, hint
 from ..operator import Kind, operator
-from ..types import infer, shape_of, tensor_type
+from ..types import dtype_of, infer, shape_of, tensor_type
 
 _MOST_NAMES = 6
 """Operators that the label of a group names, at most."""
@@ -45,6 +45,10 @@ class Before:
     def reshape(self, value: SSAValue, shape: Sequence[int], label: str | None = None) -> SSAValue:
         """Return the value under another shape; itself where it has that shape."""
         return value if shape_of(value) == tuple(shape) else self.apply("reshape", value, shape=shape, label=label)
+
+    def cast(self, value: SSAValue, dtype: str) -> SSAValue:
+        """Return the value in another type; itself where it has that type."""
+        return value if dtype_of(value) == dtype else self.apply("cast", value, dtype=dtype)
 
 
 def replace(op: Operation, values: Sequence[SSAValue]) -> None:

@@ -13,6 +13,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
+from ...dialects.numpy_types import working_type
 from ..types import dtype_of, shape_of
 from ._channels import CHANNELS, channel_axis, without_bias
 from ._rewrite import Before, applied, is_constant, option, producer, replace, used_once
@@ -39,20 +40,28 @@ class FoldBatchNorm(ModulePass):
 
 
 def _batch_norm(op: ApplyOp) -> SSAValue:
-    data, gamma, beta, mean, variance = op.inputs
-    before = Before(op)
-    epsilon = before.number(float(option(op, "epsilon")), dtype_of(variance), "epsilon")
-    scale = before.apply("multiply", gamma, before.apply("rsqrt", before.apply("add", variance, epsilon)))
-    shift = before.apply("subtract", beta, before.apply("multiply", mean, scale))
+    data, *vectors = op.inputs
+    before, dtype = Before(op), dtype_of(data)
+    wide = working_type(dtype)
+    scale, shift = _scale_and_shift(op, [before.cast(vector, wide) for vector in vectors])
     rank = len(shape_of(data))
     axis = int(option(op, "axis")) % rank
     shape = [1] * rank
-    shape[axis] = shape_of(gamma)[0]
+    shape[axis] = shape_of(scale)[0]
     scale_all, shift_all = before.reshape(scale, shape), before.reshape(shift, shape)
     scaled = _scaled(before, data, axis, scale)
-    if scaled is None:
-        scaled = before.apply("multiply", data, scale_all)
-    return _shifted(before, scaled, shift_all)
+    if scaled is not None:
+        return _shifted(before, scaled, before.cast(shift_all, dtype))
+    made = before.apply("multiply", before.cast(data, wide), scale_all)
+    return before.cast(_shifted(before, made, shift_all), dtype)
+
+
+def _scale_and_shift(op: ApplyOp, vectors: list[SSAValue]) -> tuple[SSAValue, SSAValue]:
+    """What elements are multiplied by, and what is added then: one number a channel, in the type of the vectors."""
+    before, (gamma, beta, mean, variance) = Before(op), vectors
+    epsilon = before.number(float(option(op, "epsilon")), dtype_of(variance), "epsilon")
+    scale = before.apply("multiply", gamma, before.apply("rsqrt", before.apply("add", variance, epsilon)))
+    return scale, before.apply("subtract", beta, before.apply("multiply", mean, scale))
 
 
 def _multiply(op: ApplyOp) -> SSAValue | None:
@@ -104,7 +113,7 @@ def _scaled(before: Before, data: SSAValue, axis: int, scale: SSAValue) -> SSAVa
     if scaled is None or bias is None:
         return scaled
     shape = [n if d == axis else 1 for d, n in enumerate(shape_of(data))]
-    return before.apply("add", scaled, before.apply("multiply", bias, before.reshape(scale, shape)))
+    return before.apply("add", scaled, _times(before, bias, before.reshape(scale, shape)))
 
 
 def _scaled_weights(before: Before, source: SSAValue, axis: int, scale: SSAValue) -> SSAValue | None:
@@ -115,9 +124,15 @@ def _scaled_weights(before: Before, source: SSAValue, axis: int, scale: SSAValue
     shape = CHANNELS[op.operator.data](op)
     if shape is None or axis != channel_axis(op):
         return None
-    weight = before.apply("multiply", op.inputs[1], before.reshape(scale, shape))
+    weight = _times(before, op.inputs[1], before.reshape(scale, shape))
     label = source.name_hint
     return before.apply(op.operator.data, op.inputs[0], weight, label=label, **op.options.values)
+
+
+def _times(before: Before, constant: SSAValue, scale: SSAValue) -> SSAValue:
+    """The constant by its scale, rounded once, to the type of the constant."""
+    made = before.apply("multiply", before.cast(constant, dtype_of(scale)), scale)
+    return before.cast(made, dtype_of(constant))
 
 
 _RULES: dict[str, Callable[[ApplyOp], SSAValue | None]] = {

@@ -378,6 +378,34 @@ def test_autocast_falls_back() -> None:
     ) in report.stays
 
 
+class Norms(nn.Module):
+    """A norm by stored statistics, and one over channels with a scale alone, of each image."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm2d(16) if kind == "batch" else nn.LayerNorm(16, bias=False)
+        for name, values in self.norm.state_dict().items():
+            if values.ndim:
+                values.uniform_(0.3, 2) if "mean" not in name else values.normal_()
+
+    def forward(self, x: Any) -> Any:
+        return torch.relu(self.norm(x) if isinstance(self.norm, nn.BatchNorm2d) else self.norm(x.transpose(1, 3)))
+
+
+@pytest.mark.parametrize("kind", ["batch", "layer"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_norms_of_halves_are_rounded_once(kind: str, dtype: Any) -> None:
+    torch.manual_seed(0)
+    module = Norms(kind).eval().to(dtype)
+    x = torch.randn(4, 16, 20, 20).to(dtype)
+    watched = Watched(module)
+    with torch.no_grad():
+        found, own = watched(x), module(x)
+        exact = module.double()(x.double())
+    assert len(watched.regions) == 1 and not watched.stays
+    assert (found - exact).abs().mean() < 1.1 * (own - exact).abs().mean()
+
+
 def test_exceptions_of_a_model_pass_through() -> None:
     def function(x: Any) -> Any:
         if x.shape[0] > 2:

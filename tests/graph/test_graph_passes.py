@@ -78,6 +78,28 @@ def labels_of(net: lw.Network) -> list[str]:
     return [op.label.data for op in net.module.walk() if isinstance(op, GroupOp)]
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_batch_norm_of_halves_folds_in_single_precision(shared: bool) -> None:
+    """Into weights and a bias, and as operators of its own where something else reads the convolution."""
+    random, half = np.random.default_rng(0), np.float16
+    net = lw.Network("halves")
+    x = net.input("x", (2, 8, 9, 9), "float16")
+    bias, weight = random.standard_normal(16).astype(half), (random.standard_normal((16, 8, 1, 1)) / 3).astype(half)
+    conv = net.bias_add(net.conv2d(x, net.constant(weight, "w")), net.constant(bias, "b"))
+    vectors = [random.uniform(0.3, 2, 16).astype(half) for _ in range(4)]
+    normal = net.batch_norm(conv, *(net.constant(v, name) for v, name in zip(vectors, "gbmv", strict=True)))
+    net.output(normal, *[conv] * shared)
+    feeds = feeds_of(net)
+    wide = np.einsum("bcyx,fc->bfyx", feeds["x"].astype(np.float64), weight[:, :, 0, 0].astype(np.float64))
+    gamma, beta, mean, variance, added = (v.astype(np.float64).reshape(16, 1, 1) for v in (*vectors, bias))
+    exact = (wide + added - mean) / np.sqrt(variance + 1e-5) * gamma + beta
+    folded = net.transform("lw-graph-simplify,lw-graph-fold-batch-norm,lw-graph-fold-constants,dce")
+    errors = [float(np.abs(n.evaluate(**feeds)[0] - exact).mean()) for n in (net, folded)]
+    assert errors[1] < (1.05 if shared else 1.25) * errors[0] < 3e-3
+    names = [op.operator.data for op in folded.module.walk() if isinstance(op, ApplyOp)]
+    assert ("multiply" in names) == shared
+
+
 @pytest.mark.parametrize("kind", ["gelu", "silu"])
 def test_activations_of_several_operators_join_a_product_of_three_axes(kind: str) -> None:
     net = lw.Network("block")

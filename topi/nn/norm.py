@@ -63,7 +63,8 @@ def batch_norm(
 ) -> Tensor:
     """(x - mean[c]) / sqrt(variance[c] + epsilon) * gamma[c] + beta[c], c along `axis`: inference, all four are (C,).
 
-    Written as x * scale[c] + shift[c], with the two vectors as stages of their own.
+    Written as x * scale[c] + shift[c], with the two vectors as stages of their own; 16-bit floats are computed in
+    float32.
     """
     channel = one_axis("batch_norm", axis, data.ndim)
     shape = (data.shape[channel],)
@@ -73,11 +74,16 @@ def batch_norm(
                 f"batch_norm: {name} {format_shape(vector.shape)} does not fit axis {axis} of "
                 f"data {format_shape(data.shape)}"
             )
-    scale = compute(shape, lambda c: gamma[c] * te.rsqrt(variance[c] + epsilon), "batch_norm_scale")
-    shift = compute(shape, lambda c: beta[c] - mean[c] * scale[c], "batch_norm_shift")
+    wide = working_type(data.dtype)
+
+    def of_channel(c: Expr) -> Expr:
+        return gamma[c].astype(wide) * te.rsqrt(variance[c].astype(wide) + epsilon)
+
+    scale = compute(shape, of_channel, "batch_norm_scale")
+    shift = compute(shape, lambda c: beta[c].astype(wide) - mean[c].astype(wide) * scale[c], "batch_norm_shift")
     result: Tensor = compute(
         data.shape,
-        lambda *i: (data[i] * scale[i[channel]] + shift[i[channel]]).astype(data.dtype),
+        lambda *i: (data[i].astype(wide) * scale[i[channel]] + shift[i[channel]]).astype(data.dtype),
         "T_batch_norm",
     )
     return result

@@ -26,12 +26,10 @@ def layer_norm(node: Node) -> list[Any]:
     axes = tuple(range(len(x.shape) - len(node.ints("normalized_shape")), len(x.shape)))
     options = {"axis": axes if len(axes) > 1 else axes[0], "epsilon": float(node["eps"])}
     gamma, beta = node["weight"], node["bias"]
-    if gamma is not None and beta is not None:
-        made = node.apply("layer_norm", x, gamma, beta, **options)
-    else:
-        made = node.apply("layer_norm", x, **options)
-        made = made if gamma is None else node.net.multiply(made, gamma)
-        made = made if beta is None else node.net.add(made, beta)
+    given = () if gamma is None else (gamma,) if beta is None else (gamma, beta)
+    made = node.apply("layer_norm", x, *given, **options)
+    if gamma is None and beta is not None:
+        made = node.net.add(made, beta)
     return [made, *_statistics(node, x, axes, float(node["eps"]))]
 
 
