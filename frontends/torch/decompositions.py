@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from math import prod
 from typing import Any
 
 Tensor = Any
@@ -51,6 +52,7 @@ def _with_own(core: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[...,
         aten._native_multi_head_attention.default: _attention,
         aten.mkldnn_rnn_layer.default: _lstm_layer,
         aten._trilinear.default: _trilinear,
+        aten.masked_scatter.default: _masked_scatter,
     }
     for kept in _KEPT:
         packet = getattr(aten, kept)
@@ -199,6 +201,29 @@ def _trilinear(
     axes = range(first.dim() + len(expand1))
     letters = ["".join(chr(97 + d) for d in axes if d not in new) for new in (expand1, expand2, expand3, sumdim)]
     return torch.einsum(f"{','.join(letters[:3])}->{letters[3]}", first, second, third)
+
+
+def _masked_scatter(data: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """The elements of a source, in their order, at the places of the data where a mask holds.
+
+    Of a mask that is expanded along the last axes, as where images' features replace their tokens' embeddings, whole
+    rows are taken. A source with fewer elements than the mask asks for, which PyTorch refuses, gives its last again.
+    """
+    import torch
+
+    data, mask = torch.broadcast_tensors(data, mask)
+    if not data.numel() or not source.numel():
+        return NotImplemented
+    rows = mask
+    while rows.ndim and (rows.stride(-1) == 0 or rows.shape[-1] == 1):
+        rows = rows.select(-1, 0)
+    if source.numel() % prod(data.shape[rows.ndim :]):
+        rows = mask
+    width = prod(data.shape[rows.ndim :])
+    taken = source.reshape(-1, width)
+    places = rows.reshape(-1).long().cumsum(0) - 1
+    made = taken[places.clamp(0, taken.shape[0] - 1)].reshape(data.shape)
+    return torch.where(rows.reshape(*rows.shape, *[1] * (data.ndim - rows.ndim)), made, data.contiguous())
 
 
 _LSTM = 2

@@ -100,6 +100,24 @@ def test_explanation_names_operators_as_they_were_traced() -> None:
     assert report.stays == {("view.default", "a view that PyTorch makes of a result"): 1}
 
 
+def test_features_of_images_replace_embeddings_in_one_region() -> None:
+    """As models of images and text have it; the mask is one value a row, and counted by rows."""
+
+    def function(tokens: Any, table: Any, features: Any) -> Any:
+        embedded = torch.nn.functional.embedding(tokens, table) * 2
+        return embedded.masked_scatter((tokens == 9).unsqueeze(-1).expand_as(embedded), features.relu()).sin()
+
+    tokens = torch.tensor([[1, 9, 9, 2, 3], [9, 4, 5, 9, 9]])
+    table, features = torch.randn(10, 6), torch.randn(1, 5, 6)
+    report = lw.torch.explain(function, tokens, table, features)
+    assert not report.stays and len(report.graphs[0].regions) == 1
+    gm = make_fx(function, decomposition_table=dict(decompositions()))(tokens, table, features)
+    assert [node.meta["val"].shape for node in gm.graph.nodes if "cumsum" in str(node.target)] == [(10,)]
+    compiled = torch.compile(function, backend="loopwright")
+    for given in (tokens, tokens.flip(0), torch.full_like(tokens, 3)):
+        close(compiled(given, table, features), function(given, table, features))
+
+
 def test_explanation_names_graph_breaks() -> None:
     def function(x: Any) -> Any:
         y = torch.relu(x) + 1
