@@ -57,7 +57,7 @@ def _batch_norm(op: ApplyOp) -> SSAValue:
 
 
 def _scale_and_shift(op: ApplyOp, vectors: list[SSAValue]) -> tuple[SSAValue, SSAValue]:
-    """What elements are multiplied by, and what is added then: one number a channel, in the type of the vectors."""
+    """Factors and offsets of elements, one number of each a channel, in the type of the vectors."""
     before, (gamma, beta, mean, variance) = Before(op), vectors
     epsilon = before.number(float(option(op, "epsilon")), dtype_of(variance), "epsilon")
     scale = before.apply("multiply", gamma, before.apply("rsqrt", before.apply("add", variance, epsilon)))
