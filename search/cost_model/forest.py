@@ -23,7 +23,7 @@ Integers = npt.NDArray[np.int64]
 _ROWS = 4096
 """Rows that are walked at once: 4096 rows and 50 trees are 1.6 MB of positions."""
 _MOST_TREES = 1000
-"""Of a forest in a file; those of cost models have 200 at most."""
+"""Of a forest in a file; those of cost models have 480 at most."""
 _MOST_NODES = 1024
 """Of a tree in a file; those of a cost model have 39, and of randomised ones twice as many as samples, 600 at most."""
 
@@ -62,7 +62,7 @@ class Forest:
         )
 
     @classmethod
-    def mean_of(cls, model: Any) -> Forest:
+    def of_randomised(cls, model: Any) -> Forest:
         """The trees of a fitted `ExtraTreesRegressor`, each with its share of their mean."""
         trees = [one.tree_ for one in model.estimators_]
         feature, left, right, threshold, value = (

@@ -25,13 +25,14 @@ STEEPNESS = 8.0
 
 
 class RankTrees(BoostedTrees):
-    """Pairs of gradient-boosted rankers; candidates are compared with others of their task only.
+    """Pairs of gradient-boosted rankers, however few samples; candidates are compared with others of their task only.
 
     Predictions are on the scale of the scores that it was taught, of which only the order and the distances mean
     something.
     """
 
     kind = "rank"
+    few = 0
 
     def _member(self, number: int, features: Floats, values: Floats, tasks: Tasks) -> tuple[Trend, Any]:
         assert self._scale is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +60,8 @@ class BoostedTrees(SavedCostModel):
     """
 
     kind = "trees"
+    few: ClassVar[int] = FEW
+    """Samples up to which trees are randomised."""
 
     def __init__(self, seed: int = 0, members: int = 4, fewest: int = 8, threads: int = 1) -> None:
         self._seed = seed
@@ -97,7 +99,7 @@ class BoostedTrees(SavedCostModel):
         rng = np.random.default_rng(self._seed)
         with at_most(self._threads):
             for member in range(self._count):
-                chosen = drawn(rng, len(values), whole=member == 0 or len(values) <= FEW)
+                chosen = drawn(rng, len(values), whole=member == 0 or len(values) <= self.few)
                 self._members.append(self._member(member, features[chosen], values[chosen], tasks[chosen]))
 
     def state(self) -> dict[str, Plain]:
@@ -139,7 +141,7 @@ class BoostedTrees(SavedCostModel):
         standardised = self._scale.apply(features)
         right = values >= 0  # failures, which have no speed, would tilt it
         trend = trend_of(number, standardised[right], values[right])
-        make = randomised if len(values) <= FEW else grow
+        make = randomised if len(values) <= self.few else grow
         return trend, make(features, values - trend.at(standardised), self._seed + number)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
@@ -189,7 +191,7 @@ def randomised(features: Floats, values: Floats, seed: int) -> Forest:
     from sklearn.ensemble import ExtraTreesRegressor
 
     model = ExtraTreesRegressor(RANDOMISED, max_features=_share_of_columns(features), random_state=seed, n_jobs=1)
-    return Forest.mean_of(model.fit(features, values))
+    return Forest.of_randomised(model.fit(features, values))
 
 
 def _share_of_columns(features: Floats) -> float:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from loopwright.search.cost_model import BoostedTrees, Floats, Linear, Unknowing, make_model, relative_speed
+from loopwright.search.cost_model.trees import drawn
 
 
 def landscape(rng: np.random.Generator, n: int, width: int = 20) -> tuple[Floats, Floats]:
@@ -91,6 +92,22 @@ def test_the_same_seed_learns_the_same() -> None:
         model.fit(features, relative_speed(times))
         predictions.append(model.predict(unseen)[0])
     assert (predictions[0] == predictions[1]).all() and (predictions[0] != predictions[2]).any()
+
+
+@pytest.mark.parametrize(("name", "whole"), [("trees", [True] * 4), ("rank", [True, False, False, False])])
+def test_few_samples_are_all_seen_by_randomised_trees_and_drawn_for_rankers(
+    name: str, whole: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    def noting(rng: np.random.Generator, samples: int, whole: bool) -> np.ndarray:
+        seen.append(whole)
+        return drawn(rng, samples, whole)
+
+    monkeypatch.setattr("loopwright.search.cost_model.trees.drawn", noting)
+    features, times = landscape(np.random.default_rng(0), 40)
+    make_model(name, 0).fit(features, relative_speed(times))
+    assert seen == whole
 
 
 def test_unknown_models_are_refused() -> None:

@@ -60,7 +60,7 @@ def test_randomised_trees_as_arrays_predict_their_mean() -> None:
     features, scores = samples(300)
     unseen = samples(500, 1)[0]
     model = ExtraTreesRegressor(20, random_state=1).fit(features, scores)
-    np.testing.assert_allclose(Forest.mean_of(model).predict(unseen), model.predict(unseen), rtol=1e-12)
+    np.testing.assert_allclose(Forest.of_randomised(model).predict(unseen), model.predict(unseen), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ("trees", "rank", "linear", "pretrained"))
