@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 from gpu_programs import check_interpreted, check_on_opencl
+from sketch_rows import require_features_of_ir
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.search.features.of_records import features_of_schedule
 from loopwright.search.named_workloads import conv2d, conv2d_nhwc, matmul
 from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.sketch import Sketch
@@ -140,6 +140,4 @@ def test_matrix_features_equal_those_of_the_ir(name: str) -> None:
     task = task_of(ODD[name](), H200)
     for sketch in task.sketches:
         rows = anywhere(sketch, 2)
-        for row, have in zip(rows, sketch.features(rows), strict=True):
-            want = features_of_schedule(task.module, task.target, sketch.schedule(row))
-            np.testing.assert_allclose(have[:-1], want[:-1], rtol=1e-4, atol=1e-4, err_msg=sketch.schedule(row))
+        require_features_of_ir(task.module, task.target, sketch, rows)

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from gpu_programs import check_interpreted, check_on_opencl
+from sketch_rows import require_features_of_ir
 
 import loopwright as lw
 from loopwright import te, topi
@@ -15,7 +16,6 @@ from loopwright.backends.cuda import device as cuda_device
 from loopwright.backends.cuda.nvrtc import compile_ptx
 from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.dialects.kernel import LaunchOp
-from loopwright.search.features.of_records import features_of_schedule
 
 SMALL = "opencl cores=4 max_threads_per_block=64 max_shared_bytes=8192 max_vthreads=8"
 """Little of everything: rows of a few thousand elements are long."""
@@ -241,9 +241,7 @@ def test_rows_that_share_a_block_are_right(name: str) -> None:
     check_interpreted(task.module, task.reference, schedules(task, seed=1, count=2))
     for sketch in task.sketches:
         drawn = sketch.sample(np.random.default_rng(2), 3)
-        for row, have in zip(drawn, sketch.features(drawn), strict=True):
-            want = features_of_schedule(task.module, task.target, sketch.schedule(row))
-            np.testing.assert_allclose(have[:-1], want[:-1], rtol=1e-4, atol=1e-4, err_msg=sketch.schedule(row))
+        require_features_of_ir(task.module, task.target, sketch, drawn)
 
 
 def test_blocks_of_several_rows_have_whole_warps() -> None:
@@ -335,9 +333,7 @@ def test_matrix_features_equal_those_of_the_ir(name: str) -> None:
     task = task_of(FUSED[name][1]() if name in FUSED else ODD[name](), H200)
     for sketch in task.sketches:
         rows = sketch.sample(np.random.default_rng(2), 2)
-        for row, have in zip(rows, sketch.features(rows), strict=True):
-            want = features_of_schedule(task.module, task.target, sketch.schedule(row))
-            np.testing.assert_allclose(have[:-1], want[:-1], rtol=1e-4, atol=1e-4, err_msg=sketch.schedule(row))
+        require_features_of_ir(task.module, task.target, sketch, rows)
 
 
 def test_rows_of_some_length_are_as_before() -> None:

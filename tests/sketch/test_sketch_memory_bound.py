@@ -5,12 +5,12 @@ from collections.abc import Callable
 import effort
 import numpy as np
 import pytest
+from sketch_rows import require_features_of_ir
 
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.presets import preset_target
 from loopwright.dialects.target import TargetAttr
-from loopwright.search.features.of_records import features_of_schedule
 from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.sketch import Sketch
 
@@ -166,9 +166,7 @@ def test_features_are_those_of_the_ir(task: lw.SearchTask) -> None:
     module.attributes["lw.target"] = TargetAttr(device)
     for sketch in task.sketches:
         rows = rows_of(sketch, 4, 2)
-        for row, have in zip(rows, sketch.features(rows), strict=True):
-            want = features_of_schedule(module, device, sketch.schedule(row))
-            np.testing.assert_allclose(have[:-1], want[:-1], rtol=1e-4, atol=1e-4, err_msg=sketch.schedule(row))
+        require_features_of_ir(module, device, sketch, rows)
 
 
 def product_and(follow: Callable[[te.Tensor], te.Tensor], m: int, n: int, k: int) -> Callable[[], list[te.Tensor]]:
