@@ -112,10 +112,13 @@ def _build_there(process: BuildProcess, job: Job) -> Built:
 
 
 def _key(backend: str, job: Job) -> tuple[str, ...]:
+    return (backend, job.workload, job.schedule or DEFAULT, *made_by(backend), code_digest(), models_digest())
+
+
+def made_by(backend: str) -> tuple[str, str]:
+    """Return the versions of what a backend builds with, and what its code is for beside the target: CPU features."""
     module = load_backend(backend)
-    versions = json.dumps(module.versions(), sort_keys=True)
-    machine = getattr(module, "machine", str)()  # optional: what code is for beside the target, as CPU features
-    return (backend, job.workload, job.schedule or DEFAULT, versions, machine, code_digest(), models_digest())
+    return json.dumps(module.versions(), sort_keys=True), getattr(module, "machine", str)()  # the latter is optional
 
 
 def models_digest() -> str:

@@ -18,11 +18,11 @@ import numpy as np
 from ...backends.arrays import aligned_copy
 from ...dialects.numpy_types import teach_numpy
 from ...dialects.target import Target
-from ...graph.builders import KERNEL_CODE, code_digest, models_digest
+from ...graph.builders import KERNEL_CODE, code_digest, made_by, models_digest
 from ...graph.export import CpuNetwork
 from ...graph.runtime.package import Package, data_of
 from ...graph.runtime.plan import Plan
-from ...search.measure.backend_api import backend_path, load_backend
+from ...search.measure.backend_api import backend_path
 from ...search.records.index import histories
 from ...storage.binary_cache import BinaryCache
 from ...storage.folders import cache_folder
@@ -48,8 +48,7 @@ def key_of(graph: Any, target: Target, parameters: Mapping[int, Tensor], records
         return None
     if sum(tensor.nbytes for tensor in parameters.values()) > _MOST_PARAMETER_BYTES:
         return None
-    backend = load_backend(backend_path(target.kind))
-    made_for = (str(target), json.dumps(backend.versions(), sort_keys=True), getattr(backend, "machine", str)())
+    made_for = (str(target), *made_by(backend_path(target.kind)))
     digests = [code_digest(_NETWORK_CODE), code_digest(("pretuned",), "*.jsonl"), models_digest()]
     known = "" if records is None else _digest(Path(records).read_bytes())
     constants = [
