@@ -104,25 +104,25 @@ def compare(case: Case, seed: int, options: argparse.Namespace) -> Row:
     start = time.perf_counter()
     with Measurer(replace(task.measure_options(), builders=options.builders)) as measurer:
         found = [
-            _search(described, _started(task, options, seed), seed, options, measurer),
-            _search(uniform, "random", seed, options, measurer),
-            _search(described, "random", seed, options, measurer) if options.estimates else [],
+            right(search(described, started(task, options, seed), seed, options, measurer)),
+            right(search(uniform, "random", seed, options, measurer)),
+            right(search(described, "random", seed, options, measurer)) if options.estimates else [],
         ]
         best = _retimed(described, found, measurer)
     caught_up = _trials_to_reach(found[0], min((r.time_s for r in found[1]), default=math.inf))
     return Row(case.name, *best, caught_up, len(task.sketches), time.perf_counter() - start)
 
 
-def _started(task: lw.SearchTask, options: argparse.Namespace, seed: int) -> str | CostModel:
+def started(task: lw.SearchTask, options: argparse.Namespace, seed: int) -> str | CostModel:
     """The model of a search: with `--shipped`, on top of the one that comes with the package."""
     asked = lw.TuningOptions(cost_model=options.model, seed=seed)
     return task.taught(asked).cost_model if options.shipped else options.model
 
 
-def _search(
+def search(
     task: TuningTask, model: str | CostModel, seed: int, options: argparse.Namespace, measurer: Measurer
 ) -> list[Record]:
-    """The right candidates that a search found, the default left out, in the order of their trials."""
+    """All trials of a search, in their order; the default schedule is the first."""
     tuning = lw.TuningOptions(
         num_measure_trials=options.trials + 1,  # the default comes on top
         seed=seed,
@@ -133,7 +133,12 @@ def _search(
     tuner = TaskTuner(task, tuning, measurer)
     tuner.enter()
     tuner.round(options.trials + 1)
-    return [r for r in tuner.trials if r.ok and r.sketch != DEFAULT_SKETCH]
+    return list(tuner.trials)
+
+
+def right(trials: Sequence[Record]) -> list[Record]:
+    """The right candidates, the default left out."""
+    return [r for r in trials if r.ok and r.sketch != DEFAULT_SKETCH]
 
 
 def _retimed(task: TuningTask, searches: Sequence[Sequence[Record]], measurer: Measurer) -> list[float]:
