@@ -30,6 +30,7 @@ OPTIONS = MeasureOptions("fake_backend", builders=1, build_timeout_s=PATIENCE_S,
 
 
 @pytest.mark.parametrize("target", ["llvm cores=2", "opencl"])
+@pytest.mark.usefixtures("forked_workers")
 def test_targets_of_this_machine_pass(target: str) -> None:
     if target == "opencl":
         pytest.importorskip("pyopencl")
