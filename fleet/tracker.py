@@ -11,6 +11,7 @@ from typing import Any
 from .address import host_and_port, quiet
 from .link import MOST_LOST
 from .protocol import FleetError
+from .register import own_scratch
 
 _SILENT = "15s"
 """After which a device that says nothing, as one that was stopped, counts as lost; devices speak every second."""
@@ -34,7 +35,9 @@ async def tracker(host: str, port: int, security: Any, dashboard: bool = False) 
             pass
 
     quiet()
-    with dask.config.set({"distributed.scheduler.worker-ttl": _SILENT, "distributed.worker.daemon": False}):
+    scratch = own_scratch()
+    settings = {"distributed.scheduler.worker-ttl": _SILENT, "distributed.worker.daemon": False}
+    with dask.config.set({**settings, "temporary-directory": str(scratch.path)}):
         scheduler = Scheduler(
             host=host,
             port=port,
@@ -50,12 +53,14 @@ async def tracker(host: str, port: int, security: Any, dashboard: bool = False) 
         except OSError as error:
             with contextlib.suppress(Exception):
                 await scheduler.close()
+            scratch.remove()
             raise FleetError(f"no tracker can listen at {host}:{port}: {error.strerror or error}") from None
     try:
         yield scheduler
     finally:
         with contextlib.suppress(Exception):
             await asyncio.wait_for(scheduler.close(), 10)
+        scratch.remove()
 
 
 def has_dashboard() -> bool:

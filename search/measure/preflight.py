@@ -12,8 +12,10 @@ from ..sketch.generate import generate_sketches
 from .measurer import MeasureTask
 from .reference import make_reference
 
-_NUMBERS = 1 << 15
-"""Elements of the kernel that is tried first: enough for blocks of threads, or a vector of each core."""
+_NUMBERS = 1 << 16
+"""Elements of the kernel that is tried first: enough for blocks of threads, and for the rules to share it between cores.
+
+Half as many are one core's on CPUs with vectors of 64 bytes."""
 _CALLED = {"pocl": "Portable Computing Language"}
 """Names that devices of a model give themselves, where they are not the model's."""
 

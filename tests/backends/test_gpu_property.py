@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from effort import exploring, usual
 from gpu_programs import CAPABILITIES, compile_cuda, opencl_device, run_opencl
+from late_notes import noting
 from lowered_runs import exact_inputs
 from random_gpu_schedules import TARGET, gpu_scheduled
 from xdsl.dialects.builtin import ModuleOp
@@ -15,7 +16,6 @@ from xdsl.utils.exceptions import PassFailedException
 
 from loopwright.backends.cuda.nvrtc_library import libraries
 from loopwright.dialects.interpret.kernel import run_kernel
-from loopwright.dialects.interpret.loop import InterpretationError
 from loopwright.dialects.interpret.te import run_te
 from loopwright.dialects.target import TargetAttr, parse_target
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
@@ -33,7 +33,7 @@ def lowered(seeds: Sequence[int], target: str, outcomes: Counter[str]) -> Iterat
     for seed in seeds:
         workload, kernel, steps = gpu_scheduled(Random(seed))
         kernel.attributes["lw.target"] = TargetAttr(parse_target(target))
-        shown = f"seed {seed}: {schedule_text(steps)}\n{kernel!s}"
+        shown = f"seed {seed}: {schedule_text(steps)}"
         try:
             lower_loop_to_kernel(kernel)
         except PassFailedException as error:
@@ -41,7 +41,7 @@ def lowered(seeds: Sequence[int], target: str, outcomes: Counter[str]) -> Iterat
             outcomes["refused"] += 1
             continue
         kernel.verify()
-        yield workload, kernel, f"{shown}\n{kernel!s}"
+        yield workload, kernel, shown
 
 
 def test_random_schedules_are_right_on_opencl() -> None:
@@ -60,13 +60,9 @@ def test_random_schedules_are_right_when_interpreted(target: str) -> None:
     outcomes: Counter[str] = Counter()
     for workload, kernel, shown in lowered(SEEDS, target, outcomes):
         inputs = exact_inputs(workload)
-        try:
-            results = run_kernel(kernel, inputs)
-        except InterpretationError as error:
-            error.add_note(shown)
-            raise
-        for got, wanted in zip(results, run_te(workload, inputs), strict=True):
-            np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-5, err_msg=shown)
+        with noting(shown):
+            for got, wanted in zip(run_kernel(kernel, inputs), run_te(workload, inputs), strict=True):
+                np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-5)
         outcomes["run"] += 1
     assert outcomes["run"] > outcomes["refused"], "most of what is drawn is meant to run"
 
@@ -77,10 +73,7 @@ def test_random_schedules_compile_for_cuda() -> None:
     capabilities = (*CAPABILITIES, *(capability for capability in OLDER if capability in known))
     outcomes: Counter[str] = Counter()
     for _, kernel, shown in lowered(COMPILED, CUDA, outcomes):
-        try:
+        with noting(shown):
             compile_cuda(kernel, capabilities)
-        except Exception as error:
-            error.add_note(shown)
-            raise
         outcomes["compiled"] += 1
     assert outcomes["compiled"] > outcomes["refused"], "most of what is drawn is meant to compile"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
+from late_notes import noting
 from lowered_runs import lowered
 from sample_workloads import SAMPLES
 from xdsl.dialects import arith
@@ -96,7 +97,8 @@ def check(tensors: list[te.Tensor], schedule: lw.Schedule, tolerance: float = 1e
     with np.errstate(all="ignore"):
         (wanted,) = run_te(workload, inputs)
     (got,) = run_kernel(kernel, inputs)
-    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance, err_msg=f"{kernel}")
+    with noting(kernel):
+        np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
     return kernel
 
 

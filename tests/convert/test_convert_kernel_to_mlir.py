@@ -46,10 +46,11 @@ def converted(kernel: ModuleOp) -> ModuleOp:
     convert_kernel_to_mlir(module)
     module.verify()
     assert not {op.name for op in module.walk() if op.name.startswith("lw")}
-    for text in (str(module), stock_mlir.generic(module)):
+    printed = str(module)
+    for text in (printed, stock_mlir.generic(module)):
         again = Parser(stock_mlir.context(), text).parse_module()
         again.verify()
-        assert str(again) == str(module)
+        assert str(again) == printed
     return module
 
 

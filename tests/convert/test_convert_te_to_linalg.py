@@ -7,6 +7,7 @@ import pytest
 import stock_mlir
 from effort import everything
 from hypothesis import given, settings
+from late_notes import noting
 from lowered_runs import exact_inputs
 from random_schedules import workloads
 from sample_workloads import SAMPLES
@@ -46,7 +47,8 @@ def hold(workload: ModuleOp, inputs: Sequence[np.ndarray], rtol: float = 1e-5) -
     outputs = [stock_mlir.unwritten_like(array) for array in wanted]
     stock_mlir.run(module, inputs, outputs, PASSES)
     for got, expected in zip(outputs, wanted, strict=True):
-        np.testing.assert_allclose(got, expected, rtol=rtol, atol=1e-5, err_msg=str(workload))
+        with noting(workload):
+            np.testing.assert_allclose(got, expected, rtol=rtol, atol=1e-5)
 
 
 @pytest.mark.few(5)

@@ -182,6 +182,14 @@ def test_no_room_for_temporary_files_is_a_sentence(action: str, monkeypatch: pyt
     assert code == 1 and not out and said in err and err.count("\n") == 1
 
 
+def test_a_fleet_leaves_no_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask's scheduler had a folder beside ours, which stayed."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with fake_fleet(1):
+        assert all(path.name.startswith("loopwright-scratch-") for path in tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.usefixtures("quick_measuring")
 def test_a_full_disk_is_one_sentence_and_the_search_goes_on() -> None:
     source, expected = fake_backend.data(16)

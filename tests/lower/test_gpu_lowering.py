@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gpu_programs import compile_cuda, parse, run_opencl
+from late_notes import noting
 from lowered_runs import exact_inputs
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
@@ -56,7 +57,8 @@ def check(tensors: Sequence[te.Tensor], steps: Steps, rtol: float = 1e-5) -> Mod
     runs = (run_opencl(module.clone(), *inputs), run_kernel(module, inputs), run_kernel(for_cuda, inputs))
     for results in runs:
         for got, wanted in zip(results, run_te(sch.workload, inputs), strict=True):
-            np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol, err_msg=str(module))
+            with noting(module):
+                np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol)
     compile_cuda(for_cuda, (90,))
     return module
 

@@ -64,6 +64,7 @@ LOADS_LATE = {
 """Files and folders whose functions import our own modules or the standard library, and why they do."""
 
 
+@cache
 def package_files() -> list[Path]:
     folders = [*MAY_IMPORT, "command", "frontends", "testing"]
     return sorted([*ROOT.glob("*.py"), *(file for folder in folders for file in (ROOT / folder).rglob("*.py"))])
@@ -80,12 +81,25 @@ def tree_of(file: Path) -> ast.Module:
     return ast.parse(file.read_text())
 
 
+def statements(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield a module or a statement, and the statements in it; expressions, which are many, hold none."""
+    waiting = [scope]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(
+            n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt | ast.excepthandler | ast.match_case)
+        )
+
+
 @cache
 def imports(file: Path, within: type[ast.AST] = ast.Module) -> list[tuple[str, ast.stmt]]:
     """Return the absolute dotted name of everything that `file`, or its functions (`within`), import."""
-    scopes = [tree_of(file)] if within is ast.Module else [n for n in ast.walk(tree_of(file)) if isinstance(n, within)]
+    scopes = [tree_of(file)]
+    if within is not ast.Module:
+        scopes = [node for node in statements(tree_of(file)) if isinstance(node, within)]
     found: list[tuple[str, ast.stmt]] = []
-    for node in (node for scope in scopes for node in ast.walk(scope)):
+    for node in (node for scope in scopes for node in statements(scope)):
         if isinstance(node, ast.Import):
             found += ((alias.name, node) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ NAMELESS = ("Not measured", "No measurement is kept", "Nobody measured")
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_number_of_a_module_says_what_it_is(folder: str) -> None:
-    numbers = list(_numbers(folder))
+    numbers = _numbers(folder)
     assert numbers
     assert not [where for where, text in numbers if not text], "a docstring below it: unit, and source or measurement"
 
@@ -25,8 +26,13 @@ def test_what_nobody_measured_is_called_a_choice(folder: str) -> None:
     assert not vague, "say 'A choice: ' and what larger and smaller ones would cost"
 
 
-def _numbers(folder: str) -> Iterator[tuple[str, str]]:
+@cache
+def _numbers(folder: str) -> list[tuple[str, str]]:
     """Each number, or list of numbers, that a module names in capitals, and its docstring on one line."""
+    return list(_found(folder))
+
+
+def _found(folder: str) -> Iterator[tuple[str, str]]:
     for file in sorted((ROOT / folder).rglob("*.py")):
         body = ast.parse(file.read_text()).body
         for statement, behind in zip(body, [*body[1:], None], strict=True):

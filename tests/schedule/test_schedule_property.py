@@ -9,6 +9,7 @@ import numpy as np
 from effort import examples, exploring
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from late_notes import noting
 from random_schedules import draw_step, primitives, workloads
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -60,22 +61,18 @@ def test_random_schedules_compute_the_same(data: st.DataObject) -> None:
 
 
 def _check(workload: ModuleOp, module: ModuleOp, steps: list[Primitive[Any]]) -> None:
-    text = schedule_text(steps)
-    shown = f"{text}\n{workload!s}\n{module!s}"
+    text, printed = schedule_text(steps), str(module)
     assert parse_schedule(text) == tuple(steps), text
-    printed = str(module)
-    again = Parser(_context(), printed).parse_module()
-    assert str(again) == printed, shown
-    replayed = workload.clone()
-    apply_schedule(replayed, text)
-    assert str(replayed) == printed, shown
-    inputs = random_inputs(workload)
-    try:
+    with noting(text, workload, printed):
+        again = Parser(_context(), printed).parse_module()
+        assert str(again) == printed
+        replayed = workload.clone()
+        apply_schedule(replayed, text)
+        assert str(replayed) == printed
+        inputs = random_inputs(workload)
         results = run_loops(module, inputs)
-    except Exception as error:
-        raise AssertionError(f"{error!r}\n{shown}") from None
-    for result, wanted in zip(results, run_te(workload, inputs), strict=True):
-        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6, err_msg=shown)
+        for result, wanted in zip(results, run_te(workload, inputs), strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
 
 
 def random_inputs(workload: ModuleOp) -> list[np.ndarray]:

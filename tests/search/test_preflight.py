@@ -30,6 +30,7 @@ OPTIONS = MeasureOptions("fake_backend", builders=1, build_timeout_s=PATIENCE_S,
 
 
 @pytest.mark.parametrize("target", ["llvm cores=2", "opencl"])
+@pytest.mark.usefixtures("forked_workers")
 def test_targets_of_this_machine_pass(target: str) -> None:
     if target == "opencl":
         pytest.importorskip("pyopencl")
@@ -49,8 +50,9 @@ def te_module() -> ModuleOp:
 
 
 def test_the_tiny_task_uses_what_trials_use() -> None:
-    _, on_cores = preflight(resolve_target("llvm cores=2"))
-    assert "lw-parallel" in on_cores and "lw-vectorize" in on_cores
+    for vector_bytes in (16, 32, 64):
+        _, on_cores = preflight(resolve_target(f"llvm cores=2 vector_bytes={vector_bytes}"))
+        assert "lw-parallel" in on_cores and "lw-vectorize" in on_cores, vector_bytes
     task, on_gpu = preflight(resolve_target("cuda model=h200"))
     assert "threadIdx.x" in on_gpu
     np.testing.assert_array_equal(task.expected[0], task.inputs[0] + 1)

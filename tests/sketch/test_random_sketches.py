@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from effort import exploring
 from gpu_programs import opencl_device
+from late_notes import noting
 from random_workloads import random_workload
 
 import loopwright as lw
@@ -33,13 +34,13 @@ def check(got: object, task: lw.SearchTask, what: str) -> None:
     reference = task.reference
     outputs = got if isinstance(got, tuple | list) else (got,)
     for output, expected in zip(outputs, reference.expected, strict=True):
-        np.testing.assert_allclose(
-            np.asarray(output, np.float64),
-            np.asarray(expected, np.float64),
-            atol=reference.atol,
-            rtol=reference.rtol,
-            err_msg=f"{what}\n{task.compute_dag}",
-        )
+        with noting(what, task.compute_dag):
+            np.testing.assert_allclose(
+                np.asarray(output, np.float64),
+                np.asarray(expected, np.float64),
+                atol=reference.atol,
+                rtol=reference.rtol,
+            )
 
 
 @pytest.mark.parametrize("target", [CPU, OPENCL, CUDA])

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pytest
 from kernel_elements import DTYPE
+from late_notes import noting
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
@@ -14,7 +15,6 @@ from loopwright.backends.c_family.executable import DeviceExecutable
 from loopwright.backends.context import create_context
 from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.dialects.interpret.kernel import run_kernel
-from loopwright.dialects.interpret.loop import InterpretationError
 from loopwright.search.measure.reference import Reference
 
 CAPABILITIES = (75, 80, 90)
@@ -74,11 +74,8 @@ def check_interpreted(workload: ModuleOp, reference: Reference, schedules: Itera
     """Interpret each schedule of a workload for a GPU, free of races, and compare with what is right."""
     text = str(workload)
     for schedule in dict.fromkeys(schedules):
-        try:
+        with noting(schedule):
             outputs = run_kernel(scheduled_kernel(text, schedule), reference.inputs)
-        except InterpretationError as error:
-            error.add_note(schedule)
-            raise
         check_outputs(outputs, reference, schedule)
 
 

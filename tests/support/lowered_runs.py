@@ -3,6 +3,7 @@
 from math import prod
 
 import numpy as np
+from late_notes import noting
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
@@ -87,7 +88,8 @@ def check_lowering(
     for results, how in runs:
         for result, want in zip(results, wanted, strict=True):
             assert result.shape == want.shape
-            np.testing.assert_allclose(result, want, rtol=rtol, atol=atol, err_msg=f"{how}\n{module}\n{kernel}")
+            with noting(how, module, kernel):
+                np.testing.assert_allclose(result, want, rtol=rtol, atol=atol)
     return kernel
 
 
