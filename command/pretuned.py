@@ -120,7 +120,7 @@ def _tune(options: argparse.Namespace, tasks: Sequence[AnyTask], weights: list[i
         seed=options.seed,
         time_limit_s=options.time_limit,
         progress=not options.json,
-        batch_size=min(options.trials, TuningOptions().batch_size),
+        batch_size=min(options.trials, TuningOptions().batch_after(0)),
     )
     scheduler = TaskScheduler(tasks, weights, load_records=file, strategy="round-robin")
     scheduler.tune(tuning, measure_option_of(options))

@@ -6,14 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ..cost_model import CostModel, Floats
-from ..sketch.space import Rows, Space
+from ..sketch.space import Rows, Space, SpaceFailure
 from .strategy import Note, Proposal, Strategy, padded
 
 _FEWEST_FRESH = 256
 """Rows drawn anew in each round from a space, however slow it has been. A choice: a space that has been slow so far is
 not given up."""
+_SLOW = 0.5
+"""Share of the fastest space's speed below which spaces are bred in turn. A choice: to become the fastest, such a space
+would have to hold a candidate of twice the speed of all that was seen of it."""
+_KNOWN_AFTER = 64
+"""Trials after which spaces are known by their fastest candidate. A choice: short searches breed all each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,30 @@ class Evolution(Strategy):
         if not self.spaces:
             return []
         shares = self._shares() if model.ready else np.ones(len(self.spaces))
-        counts = np.maximum(_FEWEST_FRESH, shares * self._settings.population).astype(int)
+        bred = self._bred(rng, shares)
+        proposals = self._bred_from(model, rng, shares, bred, count)
+        if len(proposals) < count and not bred.all():  # there may be more in the others
+            try:
+                proposals += self._bred_from(model, rng, shares, ~bred, count - len(proposals))
+            except SpaceFailure as failure:
+                self._leave_out(failure)
+        return proposals
+
+    def _bred(self, rng: np.random.Generator, shares: Floats) -> npt.NDArray[np.bool_]:
+        """True for each space that is bred in this round: those near the fastest one, and one of the others."""
+        fast = shares >= _SLOW * shares.max()
+        if len(self._measured) >= _KNOWN_AFTER and not fast.all():
+            fast[rng.choice(np.flatnonzero(~fast))] = True
+            return np.asarray(fast)
+        return np.ones(len(shares), dtype=bool)
+
+    def _bred_from(
+        self, model: CostModel, rng: np.random.Generator, shares: Floats, bred: npt.NDArray[np.bool_], count: int
+    ) -> list[Proposal]:
+        """Propose candidates of some of the spaces."""
+        if not bred.all():
+            shares = np.where(bred, shares, 0.0) / shares[bred].sum()
+        counts = np.where(bred, np.maximum(_FEWEST_FRESH, shares * self._settings.population), 0).astype(int)
         fresh = [self._sample(rng, space, int(n)) for space, n in enumerate(counts)]
         proposals: list[Proposal] = []
         if model.ready:
@@ -78,8 +107,10 @@ class Evolution(Strategy):
         return proposals
 
     def _sample(self, rng: np.random.Generator, space: int, count: int) -> Rows:
-        rows = self.spaces[space].sample(rng, count)
-        return self._clean(space, rows)
+        """Distinct legal rows, about `count`."""
+        if not count:
+            return np.zeros((0, self.spaces[space].n_decisions), dtype=np.int64)
+        return self._clean(space, self.spaces[space].sample(rng, count))
 
     def _clean(self, space: int, rows: Rows) -> Rows:
         """Return the distinct legal rows, in their order."""
@@ -135,10 +166,11 @@ class Evolution(Strategy):
     def _evolve(
         self, rng: np.random.Generator, model: CostModel, fresh: Sequence[Rows], shares: Floats
     ) -> list[_Scored]:
-        """Return everything unseen that was scored on the way."""
+        """Return everything unseen that was scored on the way; a space without a share is left out."""
         parents = int(self._settings.from_measured * self._settings.population)
         rows = [self._clean(s, np.concatenate([self._fastest(s, parents), fresh[s]])) for s in range(len(self.spaces))]
-        rows = [r[: max(8, int(share * self._settings.population))] for r, share in zip(rows, shares, strict=True)]
+        most = [max(8, int(share * self._settings.population)) if share else 0 for share in shares]
+        rows = [r[:n] for r, n in zip(rows, most, strict=True)]
         pool: dict[tuple[int, tuple[int, ...]], _Scored] = {}
         for generation in range(self._settings.generations + 1):
             scores = []

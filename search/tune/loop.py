@@ -114,7 +114,7 @@ class TaskTuner:
         self._used_up = False
         self._unsearchable = ""
         self.skips_default = False
-        self.hopeless_after: float = min(_HOPELESS_BATCHES * options.batch_size, options.trials_after(0))
+        self.hopeless_after: float = min(_HOPELESS_BATCHES * options.batch_after(0), options.trials_after(0))
         self._to_recall: list[Record] = []
         self._until = self.state.total
 
@@ -270,7 +270,7 @@ class TaskTuner:
 
         Where builds and runs take turns, a batch is done before the next one.
         """
-        size = self.options.batch_size
+        size = self.options.batch_after(self.state.done)
         low_water = self.measurer.devices * size - (size + 1) // 2 if self.measurer.options.overlap else 0
         while self.measurer.pending <= low_water and self._submit():
             pass
@@ -330,7 +330,7 @@ class TaskTuner:
         if self._used_up or self._should_stop():
             return 0
         room = min(self._until - self.state.done, self._patience(), self._still()) - len(self._waiting)
-        return min(self.options.batch_size, int(room))
+        return min(self.options.batch_after(self.state.done), int(room))
 
     def propose(self, count: int) -> list[Proposal]:
         """Return up to `count` candidates to measure next, by a cost model fitted to all that was measured."""

@@ -153,6 +153,15 @@ def as_keyword(keyword: str, value: object) -> str:
     return f"{keyword}={value}"
 
 
+BATCH = 16
+"""Candidates of the first batches. A choice: enough for the builders of a large machine, few enough to learn often."""
+LARGEST_BATCH = 64
+"""Candidates of a batch that has grown. A choice: a model is fitted, and candidates bred, as long for 64 as for 16."""
+GROWTH = 8
+"""A batch has one candidate for so many trials so far, once that is more than `BATCH`. An eighth more samples change a
+model little: of 512 trials, 19 batches are thought of where it were 32."""
+
+
 @options_know_classic_words
 @dataclass(frozen=True)
 class TuningOptions:
@@ -163,6 +172,7 @@ class TuningOptions:
     `early_stopping`: end after so many trials without a better one. `time_limit_s` counts from the call, on a clock
     that nobody can set: sketches, data, fits and the run-off are within it. What is under way when it ends is finished,
     and one candidate at least is measured.
+    `batch_size`: candidates proposed at once; by default 16, and from 128 trials on an eighth of them, 64 at most.
     `strategy`: `evolution`, `annealing`, `genetic`, `random`, `grid`, or what makes one; the last three learn nothing.
     `cost_model`: `trees`, `rank`, `linear`, `roofline`, `random`, or a model; with `transfer`, `trees` start from what
     `records` know of other tasks of the target. `callbacks` are called with the state and the record after each trial;
@@ -175,7 +185,7 @@ class TuningOptions:
     more_trials: int | None = None
     records: str | os.PathLike[str] | None = None
     seed: int = 0
-    batch_size: int = 16
+    batch_size: int | None = None
     early_stopping: int | None = None
     time_limit_s: float | None = None
     strategy: str | StrategyMaker = "evolution"
@@ -198,10 +208,14 @@ class TuningOptions:
         """The trials in all of a search that begins with `known` ones from the records."""
         return self.num_measure_trials if self.more_trials is None else known + self.more_trials
 
+    def batch_after(self, done: int) -> int:
+        """Candidates to propose at once after so many trials."""
+        return self.batch_size or min(LARGEST_BATCH, max(BATCH, done // GROWTH))
+
     @property
     def refits(self) -> bool:
         """True where there may be trials after the first batch, which a cost model is fitted for."""
-        return self.learns and self.trials_after(0) > self.batch_size
+        return self.learns and self.trials_after(0) > self.batch_after(0)
 
     @property
     def learns(self) -> bool:
@@ -210,9 +224,9 @@ class TuningOptions:
 
     def __post_init__(self) -> None:
         strategy_maker(self.strategy)
-        for name in ("num_measure_trials", "batch_size", "final_candidates", "final_laps"):
+        for name in ("num_measure_trials", "final_candidates", "final_laps"):
             require_count(name, getattr(self, name))
-        for name in ("more_trials", "early_stopping"):
+        for name in ("more_trials", "batch_size", "early_stopping"):
             if getattr(self, name) is not None:
                 require_count(name, getattr(self, name))
         if self.time_limit_s is not None and not (isinstance(self.time_limit_s, Real) and self.time_limit_s >= 0):

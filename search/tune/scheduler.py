@@ -161,7 +161,7 @@ class TaskScheduler:
         shown = progress or (make_network_progress() if options.progress is True else Silent())
         with Measurer(measure) as measurer:
             batches = 1 + measurer.devices if measure.overlap else 1  # the next is thought of while the others run
-            most = min(trials_per_round or batches * options.batch_size, max(1, count // len(self.tasks)))
+            most = min(trials_per_round or batches * options.batch_after(0), max(1, count // len(self.tasks)))
             return _Run(self, options, measurer, most, early_stopping_task, shown, deadline).run()
 
 
@@ -276,7 +276,7 @@ class _Run:
         others = [replace(row.history, alive=row.history.alive and row.number != number) for row in self.state.rows]
         following = self.scheduler.strategy.choose(others, self.state.objective)
         if following is not None and self._may_begin():
-            self.tuners[following].think_ahead(min(self.options.batch_size, self.trials_per_round))
+            self.tuners[following].think_ahead(min(self.options.batch_after(0), self.trials_per_round))
 
     def _keep_data(self, number: int) -> None:
         task = self.scheduler.tasks[number]

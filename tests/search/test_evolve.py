@@ -83,6 +83,54 @@ def test_the_better_space_gets_more_of_the_trials() -> None:
     assert sum(p.space == 0 for p in proposals) >= 13
 
 
+class Counting(FakeSpace):
+    """Counts the times that rows are drawn from it."""
+
+    drawn = 0
+
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
+        self.drawn += 1
+        return super().sample(rng, n)
+
+
+def test_spaces_known_to_be_slow_are_bred_in_turn() -> None:
+    spaces = [Counting("good"), *(Counting(f"bad {n}", slowdown=30.0) for n in range(3))]
+    evolution = filled(spaces, count=64)
+    model = fitted(evolution)
+    for space in spaces:
+        space.drawn = 0
+    for _ in range(6):
+        assert len(evolution.propose(model, 8)) == 8
+    good, *bad = (space.drawn for space in spaces)
+    assert good == 6 == sum(bad) and min(bad) < 6
+
+
+def test_all_spaces_are_bred_while_little_is_known() -> None:
+    spaces = [Counting("good"), Counting("bad", slowdown=30.0), Counting("worse", slowdown=60.0)]
+    evolution = filled(spaces, count=48)
+    evolution.propose(fitted(evolution), 8)
+    assert [space.drawn for space in spaces] == [2, 2, 2]
+
+
+class Narrow(FakeSpace):
+    """A space whose rows differ in the first two decisions alone: 64."""
+
+    def sample(self, rng: np.random.Generator, n: int) -> Rows:
+        return super().sample(rng, n) * (1, 1, 0, 0, 0, 0, 0)
+
+    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
+        return self.sample(rng, len(rows))
+
+
+def test_slow_spaces_are_searched_to_their_ends_where_the_fast_one_is_used_up() -> None:
+    spaces = [Narrow("good"), *(Narrow(f"bad {n}", slowdown=1e4) for n in range(3))]
+    evolution = filled(spaces, count=80)
+    model = fitted(evolution)
+    batches = [evolution.propose(model, 40) for _ in range(4)]
+    assert [len(batch) for batch in batches] == [40] * 4
+    assert len(evolution.propose(model, 40)) >= 12  # of the 16 that are left, all but what chance misses
+
+
 def test_the_same_seed_and_history_give_the_same_proposals() -> None:
     spaces = [FakeSpace("a")]
     batches = []

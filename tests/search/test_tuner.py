@@ -505,6 +505,12 @@ def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any], said: str
         TuningOptions(**wrong)
 
 
+def test_batches_grow_with_the_trials_unless_their_size_is_given() -> None:
+    done = (0, 127, 136, 400, 512, 20_000)
+    assert [TuningOptions().batch_after(n) for n in done] == [16, 16, 17, 50, 64, 64]
+    assert {TuningOptions(batch_size=5).batch_after(n) for n in done} == {5}
+
+
 def test_options_may_be_numbers_of_numpy() -> None:
     numbers: dict[str, Any] = {"num_measure_trials": np.int64(8), "time_limit_s": np.float32(0.5)}
     assert TuningOptions(**numbers).num_measure_trials == 8
