@@ -11,6 +11,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or no other test has memory on the device
 jax: Any = pytest.importorskip("jax")
 jnp: Any = jax.numpy
 TARGETS = ("cuda", "llvm")
