@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,9 @@ from ...graph.compiler import compile as compile_network
 from ...graph.network import Network
 from ...graph.runtime.executor import Executor
 from ...graph.runtime.network import CompiledNetwork
+from ...graph.runtime.on_cuda import CudaNetwork
 from ..mlir.importer import from_mlir
+from .on_cuda import CudaCalls, device_of
 
 if TYPE_CHECKING:
     from ...search.records.file import Record
@@ -49,7 +51,10 @@ def jit(
 
 @dataclass(frozen=True)
 class _Lowered:
-    """A function of leaves of one shape each: its network, what runs it, and how results are put together."""
+    """A function of leaves of one shape each: its network, what runs it, and how results are put together.
+
+    `on_cuda` are its calls on arrays of CUDA devices, by their numbers.
+    """
 
     flat: Callable[..., Any]
     network: Network
@@ -57,6 +62,7 @@ class _Lowered:
     executor: Executor
     out_tree: Any
     results: Sequence[Any]
+    on_cuda: dict[int, CudaCalls] = field(default_factory=dict)
 
 
 class JittedFunction:
@@ -92,8 +98,21 @@ class JittedFunction:
             found = self._traced(lowered)(*leaves)
         else:
             device = _device_of(leaves)
-            found = [_placed(array, device) for array in _run(lowered, leaves)]
+            found = [_placed(array, device) for array in self._results(lowered, leaves)]
         return jax.tree.unflatten(lowered.out_tree, list(found))
+
+    def _results(self, lowered: _Lowered, leaves: Sequence[Any]) -> Sequence[Any]:
+        """Run on arrays; results are on the CUDA device that the arguments are on, or NumPy's."""
+        index = device_of(leaves) if self._target.kind == "cuda" and _have_elements(leaves, lowered.results) else None
+        if index is None:
+            return _run(lowered, leaves)
+        with self._lock:
+            calls = lowered.on_cuda.get(index)
+            if calls is None:
+                network = lowered.compiled.loaded(index)
+                assert isinstance(network, CudaNetwork)
+                calls = lowered.on_cuda[index] = CudaCalls(network)
+        return calls(leaves)
 
     def _traced(self, lowered: _Lowered) -> Callable[..., Any]:
         """Return the function of leaves that JAX's transformations are to see."""
@@ -188,13 +207,17 @@ def _device_of(leaves: Sequence[Any]) -> Any:
     return found.pop() if len(found) == 1 else None
 
 
-def _placed(array: Array, device: Any) -> Any:
-    """Return JAX's array on a device, on the memory of this one if that is the CPU's."""
+def _placed(array: Any, device: Any) -> Any:
+    """Return JAX's array on a device, on the memory of this one if that is there."""
     jax = _jax()
-    made = jax.dlpack.from_dlpack(array) if _shared(array) else jax.numpy.asarray(array)
+    made = jax.dlpack.from_dlpack(array) if _shared(array) else jax.numpy.asarray(np.asarray(array))
     return made if device is None or made.devices() == {device} else jax.device_put(made, device)
 
 
-def _shared(array: Array) -> bool:
+def _shared(array: Any) -> bool:
     """True for arrays that DLPack can hand over."""
-    return array.dtype.kind in "fiu" and array.size > 0
+    return array.dtype.kind in "fiu" and array.nbytes > 0
+
+
+def _have_elements(*groups: Sequence[Any]) -> bool:
+    return all(each.size for group in groups for each in group)

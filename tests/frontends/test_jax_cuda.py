@@ -94,6 +94,26 @@ def test_what_jax_has_yet_to_compute_is_waited_for(device: Any) -> None:
 
 
 @pytest.mark.gpu
+def test_arrays_on_cuda_do_not_go_through_the_host(device: Any) -> None:
+    ours, given = lw.jax.jit(lambda x, w: jnp.tanh(x @ w) + x, target="cuda"), (on(device, 64, 64), on(device, 64, 64))
+    first = ours(*given)
+    with jax.transfer_guard("disallow"), pytest.raises(Exception, match=r"(?i)transfer"):
+        np.asarray(given[0])  # it does see what goes to the host
+    with jax.transfer_guard("disallow"):
+        again, reused = ours(*given), ours(first, given[1])
+    assert (np.asarray(again) == np.asarray(first)).all()
+    assert (np.asarray(reused) == np.asarray(ours(jax.device_put(np.asarray(first), device), given[1]))).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32", "bool"])
+def test_element_types_on_cuda(dtype: str, device: Any) -> None:
+    ours = lw.jax.jit(lambda x, y: (jnp.where(x > y, x, y), x == y), target="cuda")
+    given = [(on(device, 30, 7, seed=seed) * 2).astype(dtype) for seed in (0, 1)]
+    require_same(ours(*given), (jnp.where(given[0] > given[1], *given), given[0] == given[1]))
+
+
+@pytest.mark.gpu
 def test_kernels_take_and_give_arrays_of_jax_by_dlpack(device: Any) -> None:
     n = 1000
     a, b = te.placeholder((n,), name="a"), te.placeholder((n,), name="b")
