@@ -13,7 +13,7 @@ from .measurer import MeasureTask
 from .reference import make_reference
 
 _NUMBERS = 1 << 16
-"""Elements of the kernel that is tried first: enough for blocks of threads, and for the rules to share it between cores.
+"""Elements of the kernel that is tried first: enough for blocks of threads, and for the rules to deal it to cores.
 
 Half as many are one core's on CPUs with vectors of 64 bytes."""
 _CALLED = {"pocl": "Portable Computing Language"}

@@ -80,6 +80,7 @@ def test_halves_are_converted_without_instructions_for_it(level: str, monkeypatc
 
 @only_x86
 @pytest.mark.parametrize(("level", "widest"), [("x86-64", "x"), ("x86-64-v2", "x"), ("x86-64-v3", "y")])
+@pytest.mark.few(2)
 def test_a_level_is_what_code_for_it_uses(level: str, widest: str) -> None:
     task = product(f"llvm model={level}")
     kernel = task.build(task.default_schedule)

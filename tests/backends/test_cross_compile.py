@@ -53,7 +53,7 @@ def machine_of(object_code: bytes) -> int:
         ("llvm arch=x86_64", "x86_64"),
     ],
 )
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_code_is_for_the_architecture_that_is_named(target: str, arch: str) -> None:
     """`llvm model=cortex-a72` was x86 code under that name."""
     made = artifact(target)

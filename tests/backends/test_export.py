@@ -100,6 +100,7 @@ def around(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 @only_with_gcc
 @pytest.mark.skipif(architecture() != "x86_64", reason="other CPUs convert float16 by an instruction")
 @pytest.mark.parametrize(("given", "made"), [("float16", "float32"), ("float32", "float16"), ("float64", "float16")])
+@pytest.mark.few(2)
 def test_float16_is_converted_without_functions_of_the_compiler(given: str, made: str, tmp_path: Path) -> None:
     """GCC 12 has none for RISC-V, and a library with them was not linked."""
     finite = halves()[np.isfinite(halves())].astype(np.float64)

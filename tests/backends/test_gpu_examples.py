@@ -25,6 +25,7 @@ def example(name: str) -> ModuleType:
 
 
 @pytest.mark.parametrize("size", [132, 50])
+@pytest.mark.slow(2)
 @pytest.mark.few(1)
 def test_matmul_is_right_after_each_step(size: int) -> None:
     opencl_device()
@@ -37,7 +38,7 @@ def test_matmul_is_right_after_each_step(size: int) -> None:
 
 @pytest.mark.parametrize(("channels", "filters", "size"), [(4, 16, 14), (3, 5, 9)])
 @pytest.mark.parametrize("unrolled", [0, 512])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_convolution(channels: int, filters: int, size: int, unrolled: int) -> None:
     opencl_device()
     conv = example("gpu_conv2d")
@@ -103,7 +104,7 @@ def test_depthwise(size: int, channels: int, rows: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize(("rows", "columns", "threads"), [(3, 256, 32), (2, 100, 32), (1, 513, 64)])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_softmax(rows: int, columns: int, threads: int) -> None:
     opencl_device()
     softmax = example("gpu_softmax")

@@ -21,7 +21,7 @@ from loopwright.dialects.target import TargetAttr, parse_target
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
 from loopwright.passes.pipeline_text import schedule_text
 
-SEEDS = range(1000, 3000) if exploring() else range(12 * usual(7))
+SEEDS = range(1000, 3000) if exploring() else range(10, 10 + 6 * usual(14))
 COMPILED = SEEDS[: max(20, len(SEEDS) // 2)]
 CUDA = "cuda warp_size=32 compute_capability=90"
 OLDER = (61, 70)
@@ -56,6 +56,7 @@ def test_random_schedules_are_right_on_opencl() -> None:
 
 
 @pytest.mark.parametrize("target", [TARGET, CUDA])
+@pytest.mark.few(1)
 def test_random_schedules_are_right_when_interpreted(target: str) -> None:
     outcomes: Counter[str] = Counter()
     for workload, kernel, shown in lowered(SEEDS, target, outcomes):

@@ -50,7 +50,7 @@ SMALLER = {"conv_nhwc": shallow_conv_nhwc, "matmul_f16": small_matmul_f16}
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_default_candidates(name: str) -> None:
     task = lw.SearchTask({**SAMPLES, **SMALLER}[name], target=CPU)
     reference = task.reference
@@ -118,6 +118,7 @@ CASTS = [(a, b) for a in (*FLOATS, *INTEGERS, "bool") for b in (*FLOATS, *INTEGE
 
 
 @pytest.mark.parametrize(("before", "after"), CASTS, ids=[f"{a}-{b}" for a, b in CASTS])
+@pytest.mark.few(18)
 def test_casts(before: str, after: str) -> None:
     kernel = elementwise(before, lambda x, i: x.astype(after))
     kinds = {type(op) for op in of_lanes(kernel)}
@@ -187,6 +188,7 @@ REDUCTIONS = [(name, dtype) for name in ("sum", "prod", "max", "min") for dtype 
 
 
 @pytest.mark.parametrize(("name", "dtype"), REDUCTIONS, ids=[f"{n}-{d}" for n, d in REDUCTIONS])
+@pytest.mark.few(10)
 def test_lanes_joined_into_one(name: str, dtype: str) -> None:
     x = te.placeholder((3, EXTENT), dtype, "x")
     k = te.reduce_axis((0, EXTENT), "k")

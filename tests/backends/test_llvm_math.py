@@ -74,6 +74,7 @@ RANGES = [
 
 @pytest.mark.parametrize("lanes", [None, 4, 16])
 @pytest.mark.parametrize(("name", "low", "high"), RANGES)
+@pytest.mark.few(20)
 def test_accuracy(name: str, low: float, high: float, lanes: int | None) -> None:
     count = 1 << 17
     if name == "log" and high > 1e30:
@@ -87,6 +88,7 @@ def test_accuracy(name: str, low: float, high: float, lanes: int | None) -> None
 
 @pytest.mark.parametrize("features", ["", "-fma"])
 @pytest.mark.parametrize("name", WORST)
+@pytest.mark.few(7)
 def test_accuracy_over_all_floats(name: str, features: str) -> None:
     """Every 2011th bit pattern, all exponents and both signs among them."""
     values = np.arange(0, 1 << 32, 2011, dtype=np.uint32).view(np.float32)
@@ -131,6 +133,7 @@ LIMITS = [
 
 @pytest.mark.parametrize("lanes", [None, 16])
 @pytest.mark.parametrize(("name", "function", "values"), LIMITS)
+@pytest.mark.few(9)
 def test_limits(name: str, function: Any, values: list[float], lanes: int | None) -> None:
     array = np.resize(np.array(values, np.float32), 16)
     got = apply(name, array, lanes)

@@ -73,6 +73,7 @@ def copy_text(kind: str, lanes: int | None, load: str, store: str, before: str =
 
 @pytest.mark.parametrize("lanes", [None, 1, 3, 4, 8, 16, 31])
 @pytest.mark.parametrize("kind", DTYPE)
+@pytest.mark.few(25)
 def test_plain(kind: str, lanes: int | None) -> None:
     a = values(kind, N)
     out = check(copy_text(kind, lanes, "[%start + 3]", "[%zero + 5]"), a)
@@ -82,7 +83,7 @@ def test_plain(kind: str, lanes: int | None) -> None:
 @pytest.mark.parametrize("stride", [-5, -4, -3, -2, -1, 0, 2, 3, 4, 5, 7])
 @pytest.mark.parametrize("lanes", [3, 4, 16])
 @pytest.mark.parametrize("kind", ["f32", "i8", "i1"])
-@pytest.mark.few(25)
+@pytest.mark.few(13)
 def test_strided_load(kind: str, lanes: int, stride: int) -> None:
     a = values(kind, N)
     start = 64 if stride < 0 else 10
@@ -95,6 +96,7 @@ def test_strided_load(kind: str, lanes: int, stride: int) -> None:
 @pytest.mark.parametrize("on", [16, 9])
 @pytest.mark.parametrize("edge", ["first", "last"])
 @pytest.mark.parametrize("stride", [1, 2, 3, 4, 5])
+@pytest.mark.few(10)
 def test_load_stays_inside(stride: int, edge: str, on: int) -> None:
     """A strided load may read between its lanes, never beyond the last one: the page behind is not ours."""
     import mmap
@@ -131,6 +133,7 @@ def protect(memory: object, start: int, size: int) -> None:
 @pytest.mark.parametrize("stride", [-3, -1, 2, 5])
 @pytest.mark.parametrize("lanes", [3, 8, 16])
 @pytest.mark.parametrize("kind", ["f32", "f64", "i8", "i1"])
+@pytest.mark.few(24)
 def test_strided_store(kind: str, lanes: int, stride: int) -> None:
     a = values(kind, N)
     out = check(copy_text(kind, lanes, "[%zero]", f"[%start] stride {stride}"), a)
@@ -172,6 +175,7 @@ def test_masks(lanes: int | None, start: str, step: int) -> None:
     "access", ["[%zero + 150]", "[%zero + 159] stride -1", "[%zero + 130] stride 3", "[%zero] stride 0"]
 )
 @pytest.mark.parametrize("kind", DTYPE)
+@pytest.mark.few(14)
 def test_masked_lanes_touch_no_memory(kind: str, access: str) -> None:
     """Ten lanes of sixteen are inside of the buffer."""
     before = "%last = arith.constant 9 : index\n%m = lw_kernel.mask %last step -1 : vector<16xi1>"
@@ -183,6 +187,7 @@ def test_masked_lanes_touch_no_memory(kind: str, access: str) -> None:
 @pytest.mark.parametrize("stride", [0, 1, -1, 2])
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("kind", ["f32", "f64", "i8", "i1"])
+@pytest.mark.few(16)
 def test_conditions_that_are_the_same_for_all_lanes(kind: str, apart: bool, stride: int) -> None:
     """Where it is off, the load and the store are millions of elements away; `apart`: lanes are masked, too."""
     array, shape, mask = f"memref<{N}x{kind}>", f"vector<8x{kind}>", "vector<8xi1>"
@@ -212,6 +217,7 @@ def test_conditions_that_are_the_same_for_all_lanes(kind: str, apart: bool, stri
 
 @pytest.mark.parametrize("lanes", [5, 8, 16])
 @pytest.mark.parametrize("kind", ["f16", "f32", "f64", "i1", "i8", "i32"])
+@pytest.mark.few(9)
 def test_gather_and_scatter(kind: str, lanes: int) -> None:
     array, shape = f"memref<{N}x{kind}>", f"vector<{lanes}x{kind}>"
     text = f"""
@@ -350,7 +356,7 @@ def random_program(seed: int) -> str:
 
 @pytest.mark.parametrize("vector_bytes", [16, 64])
 @pytest.mark.parametrize("seed", range(40))
-@pytest.mark.few(16)
+@pytest.mark.few(8)
 def test_random_programs(seed: int, vector_bytes: int) -> None:
     text = random_program(seed)
     kind = text.partition(f"memref<{N}x")[2].partition(">")[0]

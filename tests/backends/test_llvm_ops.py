@@ -80,7 +80,7 @@ def typed(kind: str, lanes: int | None) -> str:
 @pytest.mark.parametrize("lanes", SHAPES)
 @pytest.mark.parametrize("kind", FLOATS)
 @pytest.mark.parametrize("op", FLOAT_BINARY)
-@pytest.mark.few(20)
+@pytest.mark.few(10)
 def test_float_binary(op: str, kind: str, lanes: int | None) -> None:
     a, b = sample(kind, 1, special=True), sample(kind, 2, special=True)
     got = run(program(f"%r = {op} %x0, %x1 : {typed(kind, lanes)}", [kind, kind], kind, lanes), a, b)
@@ -91,7 +91,7 @@ def test_float_binary(op: str, kind: str, lanes: int | None) -> None:
 @pytest.mark.parametrize("lanes", SHAPES)
 @pytest.mark.parametrize("kind", FLOATS)
 @pytest.mark.parametrize("op", FLOAT_UNARY)
-@pytest.mark.few(16)
+@pytest.mark.few(8)
 def test_float_unary(op: str, kind: str, lanes: int | None) -> None:
     a = sample(kind, 3, special=True)
     got = run(program(f"%r = {op} %x0 : {typed(kind, lanes)}", [kind], kind, lanes), a)
@@ -122,7 +122,7 @@ MATH: dict[str, tuple[Callable[..., Any], float, float]] = {
 @pytest.mark.parametrize("lanes", [None, 16])
 @pytest.mark.parametrize("kind", FLOATS)
 @pytest.mark.parametrize("op", MATH)
-@pytest.mark.few(24)
+@pytest.mark.few(12)
 def test_function(op: str, kind: str, lanes: int | None) -> None:
     function, low, high = MATH[op]
     a = np.random.default_rng(4).uniform(low, high, 16).astype(DTYPE[kind])
@@ -132,6 +132,7 @@ def test_function(op: str, kind: str, lanes: int | None) -> None:
 
 @pytest.mark.parametrize("lanes", [None, 16])
 @pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.few(3)
 def test_power_and_fma(kind: str, lanes: int | None) -> None:
     a, b, c = (np.random.default_rng(n).uniform(0.5, 2, 16).astype(DTYPE[kind]) for n in (5, 6, 7))
     shape = typed(kind, lanes)
@@ -164,7 +165,7 @@ INTEGER_BINARY: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("lanes", SHAPES)
 @pytest.mark.parametrize("kind", INTEGERS)
 @pytest.mark.parametrize("op", INTEGER_BINARY)
-@pytest.mark.few(27)
+@pytest.mark.few(14)
 def test_integer_binary(op: str, kind: str, lanes: int | None) -> None:
     a, b = sample(kind, 8), sample(kind, 9)
     if "div" in op or "rem" in op:
@@ -235,6 +236,7 @@ def test_narrow_integers_of_floats_saturate(element: str, signed: bool, lanes: i
 
 
 @pytest.mark.parametrize("predicate", ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"])
+@pytest.mark.few(5)
 def test_integer_comparison(predicate: str) -> None:
     a, b = np.repeat(np.arange(-2, 2, dtype=np.int32), 4), np.tile(np.arange(-2, 2, dtype=np.int32), 4)
     body = f"%c = arith.cmpi {predicate}, %x0, %x1 : i32\n%r = arith.select %c, %x0, %x1 : i32"
@@ -246,6 +248,7 @@ def test_integer_comparison(predicate: str) -> None:
 
 
 @pytest.mark.parametrize("predicate", ["oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "une", "uno"])
+@pytest.mark.few(6)
 def test_float_comparison(predicate: str) -> None:
     a = np.repeat(np.array([-1, 0, np.nan, 2], np.float32), 4)
     b = np.tile(np.array([-1, 0, np.nan, 2], np.float32), 4)
@@ -299,7 +302,7 @@ REDUCED += [(name, kind) for name in REDUCTIONS if not name.endswith("f") for ki
 @pytest.mark.parametrize("start", ["", ", %c "])
 @pytest.mark.parametrize("lanes", [3, 16])
 @pytest.mark.parametrize(("name", "kind"), REDUCED)
-@pytest.mark.few(20)
+@pytest.mark.few(10)
 def test_reduction(name: str, kind: str, lanes: int, start: str) -> None:
     floats = kind[0] == "f"
     a = sample(kind, 14)

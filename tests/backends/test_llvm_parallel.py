@@ -38,6 +38,7 @@ func.func @count(%in : memref<{n}x4xi32> {{lw.name = "in"}}, %out : memref<{n}x4
 
 @pytest.mark.parametrize("cores", [1, 2, 3])
 @pytest.mark.parametrize("extent", [1, 2, 3, 5, 64, 1000])
+@pytest.mark.few(9)
 def test_every_iteration_runs_once(extent: int, cores: int) -> None:
     kernel = build(parse(COUNT.format(n=extent)), target(cores))
     source = np.zeros((extent, 4), np.int32)

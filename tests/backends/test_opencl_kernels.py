@@ -173,6 +173,7 @@ def test_gather_and_scatter() -> None:
 @pytest.mark.parametrize(
     ("kind", "lanes", "vector"), [("f16", 8, "half_x8"), ("i8", 16, "char_x16"), ("f64", 4, "double2")]
 )
+@pytest.mark.few(2)
 def test_widest_accesses(kind: str, lanes: int, vector: str) -> None:
     body = f"""
     %n = arith.constant {lanes} : index

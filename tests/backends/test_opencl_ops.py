@@ -49,7 +49,7 @@ MATH: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("lanes", [1, 2, 4])
 @pytest.mark.parametrize("kind", FLOATS)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_float_arithmetic(kind: str, lanes: int) -> None:
     a, b = sample(kind, 1, special=True), sample(kind, 2, special=True)
     bodies = {op.partition(".")[2]: f"%r = {op} %x0, %x1 : $v{kind}$e" for op in FLOAT_BINARY}
@@ -95,7 +95,7 @@ INTEGER_BINARY: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("kind", INTEGERS)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_integer_arithmetic(kind: str, lanes: int) -> None:
     a, b = sample(kind, 8), sample(kind, 9)
     b = (b % 7 + 1).astype(b.dtype) * np.where(b < 0, -1, 1).astype(b.dtype)
@@ -112,7 +112,7 @@ def test_integer_arithmetic(kind: str, lanes: int) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("kind", INTEGERS)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_integers_wrap_around(kind: str, lanes: int) -> None:
     """What C says nothing about, and compilers build on: a product of a number by itself that is negative."""
     limits = np.iinfo(DTYPE[kind])
@@ -139,6 +139,7 @@ UNDEFINED = ("divsi_of", "remsi_of", "divui_of", "remui_of", "shli_of")
 
 
 @pytest.mark.parametrize("kind", ["i32", "f32"])
+@pytest.mark.few(1)
 def test_nested_operations_keep_their_parentheses(kind: str) -> None:
     """Every operator as the left and as the right operand of every other."""
     operators = (
@@ -212,6 +213,7 @@ def test_integer_comparisons() -> None:
 
 
 @pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.few(2)
 def test_float_comparisons(kind: str) -> None:
     a = np.repeat(np.array([-1, 0, np.nan, 2], DTYPE[kind]), 4)
     b = np.tile(np.array([-1, 0, np.nan, 2], DTYPE[kind]), 4)
@@ -244,7 +246,7 @@ def test_truth_values() -> None:
 
 
 @pytest.mark.parametrize("kind", [*FLOATS, *INTEGERS])
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_lanes(kind: str) -> None:
     """Reductions, extraction, insertion, shuffles and broadcasts of lanes."""
     a = sample(kind, 14) if kind[0] == "i" else np.arange(SIZE).astype(DTYPE[kind])
@@ -270,6 +272,7 @@ def test_lanes(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.few(2)
 def test_float_literals(kind: str) -> None:
     """Every float comes out with the bits that the constant has."""
     with np.errstate(all="ignore"):

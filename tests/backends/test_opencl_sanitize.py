@@ -42,6 +42,7 @@ def matmul_inputs() -> tuple[np.ndarray, np.ndarray]:
     return a, b
 
 
+@pytest.mark.slow(2)
 def test_a_clean_kernel() -> None:
     a, b = matmul_inputs()
     complaints, (c,) = sanitize(print_opencl(parse(MATMUL)), [a, b])

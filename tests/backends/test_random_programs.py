@@ -87,16 +87,16 @@ def test_hand_schedules_on_llvm(random: Random) -> None:
 
 
 def test_seeded_hand_schedules_on_llvm() -> None:
-    no_faults([(seed, TRIALS["llvm-hand"](seed, 2)) for seed in programs(5 * usual(3))], 7 * usual(3))
+    no_faults([(seed, TRIALS["llvm-hand"](seed, 2)) for seed in programs(3 * usual(5))], 4 * usual(5))
 
 
 def test_candidates_on_llvm() -> None:
-    no_faults([(seed, TRIALS["llvm-candidates"](seed, 2)) for seed in programs(8 * usual(2))], 8 * usual(2))
+    no_faults([(seed, TRIALS["llvm-candidates"](seed, 2)) for seed in programs(4 * usual(4))], 4 * usual(4))
 
 
 @pytest.mark.parametrize("kind", ["interpreted-hand", "interpreted-candidates"])
 def test_schedules_interpreted_as_for_cuda(kind: str) -> None:
-    no_faults([(seed, TRIALS[kind](seed, 2)) for seed in programs(6 * usual(4))], 4)
+    no_faults([(seed, TRIALS[kind](seed, 2)) for seed in programs(3 * usual(8))], 2)
 
 
 @pytest.mark.parametrize("kind", ["opencl-hand", "opencl-candidates"])

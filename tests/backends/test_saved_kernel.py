@@ -104,6 +104,7 @@ def test_a_library_runs(target: str, tmp_path: Path) -> None:
 
 @only_with_gcc
 @pytest.mark.parametrize("target", ["llvm cores=1", "llvm cores=2"])
+@pytest.mark.few(1)
 def test_llvm_ir_runs(target: str, tmp_path: Path) -> None:
     import llvmlite.binding as llvm
 

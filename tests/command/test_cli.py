@@ -82,7 +82,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory, quick_measuring: None) -> Tu
 
 
 @pytest.mark.parametrize("name", sorted(named_workloads()))
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 def test_workload_by_name_builds_untuned_and_is_right(name: str) -> None:
     workload = named_workloads()[name]
     shape = {k: SMALL[k] for k in parameters(workload) if k in SMALL}

@@ -88,13 +88,13 @@ def check_sample(name: str, target: str) -> None:
             hold(kernel, inputs, wanted, schedule)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples_for_a_cpu(name: str) -> None:
     check_sample(name, CPU)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples_for_a_gpu(name: str) -> None:
     check_sample(name, CUDA)
@@ -179,7 +179,7 @@ def test_strided_loads_and_stores(kind: str, stride: int) -> None:
         check_program(copy_text(kind, 4, "[%zero]", f"[%start + 3] stride {stride}"), values(kind))
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("stride", [-2, -1, 0, 1, 3])
 @pytest.mark.parametrize(("start", "step"), [(2, -1), (5, -2), (-3, 1), (-4, 3), (9, -1), (-1, -1), (0, 0)])
 def test_masked_loads_and_stores(start: int, step: int, stride: int) -> None:
@@ -234,7 +234,7 @@ def lanewise_text(kinds: tuple[str, str], body: str) -> str:
 STRANGE = [0.0, -0.6, 2.7, -300.0, 3e10, -3e38, np.inf, np.nan]
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("result", ["i8", "i32", "i64", "ui8", "ui32", "ui64"])
 @pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
 def test_floats_become_integers_that_saturate(kind: str, result: str) -> None:
@@ -249,6 +249,7 @@ def test_floats_become_integers_that_saturate(kind: str, result: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["divsi", "remsi", "floordivsi", "ceildivsi", "divui", "remui"])
+@pytest.mark.few(3)
 def test_lanes_that_a_mask_leaves_out_divide_by_zero(op: str) -> None:
     body = f"""
       {mask(8, 4, -1)}
@@ -259,6 +260,7 @@ def test_lanes_that_a_mask_leaves_out_divide_by_zero(op: str) -> None:
 
 
 @pytest.mark.parametrize("predicate", ["oeq", "ult", "one", "uno"])
+@pytest.mark.few(2)
 def test_comparisons_and_choices(predicate: str) -> None:
     body = f"""
       %y = lw_kernel.load %in[%zero] stride 0 : memref<8xf32> -> vector<8xf32>

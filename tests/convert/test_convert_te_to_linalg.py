@@ -65,7 +65,7 @@ def test_random_workloads(workload: ModuleOp) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(25)
+@pytest.mark.few(12)
 def test_samples_parse_back(name: str) -> None:
     module = converted(te.create_module(SAMPLES[name](), CPU))
     assert any(isinstance(op, GenericOp) for op in module.walk())

@@ -114,6 +114,7 @@ def test_vectors_and_opencl_agree_with_numpy(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", UNSIGNED)
 @pytest.mark.parametrize("target", ["llvm cores=1", "opencl"])
+@pytest.mark.few(4)
 def test_reductions_of_unsigned_integers(dtype: str, target: str) -> None:
     if target == "opencl":
         opencl_device()
@@ -146,6 +147,7 @@ def test_types_meet_in_one_that_holds_both() -> None:
 
 @pytest.mark.parametrize(("source", "result"), [("float32", "uint32"), ("int32", "float32"), ("float64", "int64")])
 @pytest.mark.parametrize("target", ["llvm cores=1", "opencl"])
+@pytest.mark.few(3)
 def test_bits_of_another_type(source: str, result: str, target: str) -> None:
     if target == "opencl":
         opencl_device()

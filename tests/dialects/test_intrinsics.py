@@ -25,7 +25,7 @@ def named(name: str) -> Intrinsic:
 
 
 @pytest.mark.parametrize("intrinsic", intrinsics(), ids=lambda x: x.name)
-@pytest.mark.few(31)
+@pytest.mark.few(16)
 def test_each_element_has_a_place_and_each_place_an_element(intrinsic: Intrinsic) -> None:
     intrinsic.verify()
     for operand in intrinsic.held_operands:

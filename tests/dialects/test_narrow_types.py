@@ -75,6 +75,7 @@ def test_a_matrix_product_sums_wide(kind: str, total: str, target: str) -> None:
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
 @pytest.mark.parametrize(("kind", "total"), KINDS)
+@pytest.mark.few(5)
 def test_a_matrix_product_compiles_for_cuda(kind: str, total: str, capability: int) -> None:
     sch = matmul(64, kind, total, f"cuda warp_size=32 compute_capability={capability}")
     lanes = 16 // np.dtype(kind if kind != "bfloat16" else "int16").itemsize

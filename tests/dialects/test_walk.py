@@ -18,6 +18,7 @@ def layer() -> list[Tensor]:
 
 
 @pytest.mark.parametrize("target", ["llvm cores=2", "cuda model=h200"])
+@pytest.mark.few(1)
 def test_operations_in_program_order_at_each_level(target: str) -> None:
     task = lw.SearchTask(layer, target=target)
     scheduled = task.schedule_module(task.default_schedule)

@@ -101,7 +101,7 @@ def differing(have: Features, want: Features) -> dict[str, tuple[float, float]]:
 
 @pytest.mark.parametrize("target", TARGETS[:2], ids=lambda t: t.split()[0])
 @pytest.mark.parametrize("name", WORKLOADS)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_matrix_features_equal_those_of_the_ir(name: str, target: str) -> None:
     module, device = module_of(WORKLOADS[name](), target), preset_target(target)
     require_alike(module, device, generate_sketches(module, device), len(name), 2)
@@ -128,7 +128,7 @@ def sample(name: str, target: str) -> tuple[ModuleOp, list[Sketch]]:
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.split()[0])
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_matrix_features_of_every_operator_equal_those_of_the_ir(name: str, target: str) -> None:
     module, sketches = sample(name, target)
     require_alike(module, preset_target(target), sketches, len(name), 1)
@@ -225,7 +225,7 @@ TEMPLATES = {
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_steps_that_sketches_do_not_use_are_replayed_alike(name: str) -> None:
     target = preset_target("llvm" if name in ("decompose", "inline_backwards") else "cuda model=h200")
     module = te.create_module(product_and_more())

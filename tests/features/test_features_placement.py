@@ -49,7 +49,7 @@ def module_of(name: str, target: str) -> ModuleOp:
 
 
 @pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_buffers_are_as_large_as_the_lowering_makes_them(target: str, name: str) -> None:
     module = module_of(name, target)
     for sketch in generate_sketches(module, parse_target(target)):
@@ -68,7 +68,7 @@ def test_buffers_are_as_large_as_the_lowering_makes_them(target: str, name: str)
 
 
 @pytest.mark.parametrize(("target", "name"), CASES, ids=lambda text: text.split()[0])
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_usage_of_all_candidates_is_that_of_each(target: str, name: str) -> None:
     module, device = module_of(name, target), parse_target(target)
     for sketch in generate_sketches(module, device):
@@ -85,6 +85,7 @@ def test_usage_of_all_candidates_is_that_of_each(target: str, name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["conv_nchw_strided", "matmul_transposed", "depthwise_nhwc", "matmul_half"])
+@pytest.mark.few(2)
 def test_launches_are_as_large_as_the_lowering_makes_them(name: str) -> None:
     """Threads, shared memory and registers that buffers are in, as occupancy is computed from them."""
     module, device = module_of(name, CUDA), parse_target(CUDA)

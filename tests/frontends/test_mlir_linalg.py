@@ -164,7 +164,7 @@ def test_every_stage_parses_back(name: str) -> None:
         assert str(read_graph(stage)) == stage
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", COMPILED)
 def test_kernels_of_linalg_compute_what_numpy_does(name: str) -> None:
     net = lw.from_mlir(FOLDER / f"{name}.mlir")

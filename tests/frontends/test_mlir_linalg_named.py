@@ -99,6 +99,7 @@ def attributes(rank: int, stride: int, dilation: int) -> str:
 
 @pytest.mark.parametrize("stride, dilation", ((1, 1), (2, 1), (1, 2)))
 @pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.few(33)
 def test_convolutions_are_added_to_their_start(name: str, stride: int, dilation: int) -> None:
     if "_n" not in name and (stride, dilation) != (1, 1):
         pytest.skip("these have no attributes")

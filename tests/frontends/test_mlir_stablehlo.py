@@ -41,7 +41,7 @@ def test_a_program_of_jax_computes_what_jax_does(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_every_stage_parses_back(name: str) -> None:
     """The program as it was read, in the generic form, and the network."""
     read = str(read_text((FOLDER / f"{name}.mlir").read_text(), name).module)
@@ -55,7 +55,7 @@ def test_every_stage_parses_back(name: str) -> None:
     assert str(read_graph(grouped)) == grouped
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", COMPILED)
 def test_kernels_of_a_program_compute_what_jax_does(name: str) -> None:
     net = lw.from_mlir(FOLDER / f"{name}.mlir")

@@ -60,6 +60,7 @@ def pooled(feeds: dict[str, Array], opset: int = 22, **attributes: Any) -> Model
 @pytest.mark.parametrize("moved", ["half_pixel", "output_half_pixel"])
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("shape", [(2, 3, 9, 13), (2, 1, 1, 1)], ids=str)
+@pytest.mark.few(4)
 def test_boxes_of_several_images_are_pooled(moved: str, mode: str, shape: tuple[int, ...]) -> None:
     feeds = {"x": drawn(*shape), "rois": boxes(5, 20.0), "images": np.array([0, 1, 1, 0, 1])}
     attributes: dict[str, Any] = {"output_height": 3, "output_width": 2, "sampling_ratio": 3, "spatial_scale": 0.5}
@@ -99,6 +100,7 @@ def test_options_that_do_not_fit_are_a_sentence(size: tuple[int, ...], samples: 
         (4, 4, False, {"pads": [1, 1, 1, 1]}),
     ],
 )
+@pytest.mark.few(2)
 def test_convolutions_read_where_offsets_say(
     groups: int, offset_groups: int, has_mask: bool, attributes: dict[str, Any]
 ) -> None:

@@ -13,7 +13,7 @@ SEEDS = range(1_000, 1_000 + len(OPSETS))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_random_graphs_agree_with_onnxruntime(seed: int) -> None:
     assert try_graph("llvm", seed, 5, 9).kind == "right"
 
@@ -22,7 +22,7 @@ def test_random_graphs_agree_with_onnxruntime(seed: int) -> None:
     ("kind", "seed"),
     [("backend", 2_000), ("backend", 2_001), ("opencl", 3_000), ("library", 4_001), ("library", 4_006)],
 )
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_random_graphs_in_other_ways(kind: str, seed: int) -> None:
     if kind == "opencl":
         opencl_device()

@@ -55,6 +55,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedul
 @pytest.mark.parametrize("mode", ["linear", "circular"])
 @pytest.mark.parametrize("steps", [1, 3])
 @pytest.mark.parametrize(("shape", "axis"), [((2, 3, 7, 4), -2), ((2, 7, 5), 1), ((2, 3, 5, 7), -1)])
+@pytest.mark.few(6)
 def test_entries_of_a_cache_are_written_where_each_sample_is(
     mode: str, steps: int, shape: tuple[int, ...], axis: int
 ) -> None:

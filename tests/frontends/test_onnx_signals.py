@@ -89,6 +89,7 @@ def test_transforms_without_a_meaning_are_refused() -> None:
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("align_corners", [0, 1])
+@pytest.mark.few(9)
 def test_images_are_sampled_as_by_onnxruntime(mode: str, padding: str, align_corners: int) -> None:
     feeds = {"x": drawn(2, 3, 5, 7), "grid": RNG.uniform(-1.6, 1.6, (2, 4, 3, 2)).astype(np.float32)}
     _sampled(feeds, mode=mode, padding_mode=padding, align_corners=align_corners)
@@ -109,6 +110,7 @@ def _sampled(feeds: dict[str, Array], **attributes: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 @pytest.mark.parametrize("target", ["llvm cores=1", "opencl"])
+@pytest.mark.few(1)
 def test_a_sampled_image_compiles(target: str) -> None:
     feeds = {"x": drawn(1, 3, 6, 5), "grid": RNG.uniform(-1.2, 1.2, (1, 7, 4, 2)).astype(np.float32)}
     feeds["grid"][0, 0, 0] = 1e4, -1e4

@@ -105,6 +105,7 @@ def workload() -> lw.Schedule:
     return lw.Schedule([a, b, te.compute((4, 8), lambda i, j: a[i, j] + b[i, j], name="c")], target="cuda model=h200")
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("name", ["lw-cuda", "lw-opencl", "lw-llvm"])
 @pytest.mark.few(1)
 def test_code_is_an_output_of_xdsl_opt(installed: dict[str, str], tmp_path: Path, name: str) -> None:

@@ -49,6 +49,7 @@ ONE = {
 
 
 @pytest.mark.parametrize("kind", ["plain", "causal", "padding", "bias", "each"])
+@pytest.mark.few(3)
 def test_attention_means_the_same(kind: str) -> None:
     net = attention(kind)
     assert (kind in ONE) == (groups(net) == ONE.get(kind))

@@ -54,7 +54,7 @@ def attention_task(net: lw.Network) -> lw.SearchTask:
 
 @pytest.mark.parametrize(("kind", "batch"), [("plain", 1), ("causal", 1), ("padding", 1), ("plain", 2), ("padding", 2)])
 @pytest.mark.parametrize("rows", [32, 37])
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_what_is_exported_is_one_kernel_and_right(kind: str, batch: int, rows: int) -> None:
     """Interpreted, beside the te program of the same group."""
     task = attention_task(exported(kind, batch, rows))
@@ -72,6 +72,7 @@ def test_what_is_exported_is_one_kernel_and_right(kind: str, batch: int, rows: i
 
 
 @pytest.mark.parametrize(("heads", "queries"), [(8, 1), (2, 4)])
+@pytest.mark.few(1)
 def test_one_token_beside_a_cache_is_one_task_and_right(heads: int, queries: int) -> None:
     """Of heads, or of several heads that share keys, as rows of a product with these."""
     net, keys = lw.Network("token"), 80

@@ -44,7 +44,7 @@ def check(net: lw.Network, dtype: str = "float16") -> lw.Network:
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("mask", ["none", "causal", "padding"])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-@pytest.mark.few(18)
+@pytest.mark.few(9)
 def test_attention_moves_nothing(form: str, batch: int, mask: str, dtype: str) -> None:
     """But for the rows that a mask empties, of several samples, one element for a row of a head.
 

@@ -44,7 +44,7 @@ def check_same(net: lw.Network, pipeline: str, feeds: dict[str, Any]) -> lw.Netw
 
 
 @pytest.mark.parametrize("name", ["mobilenet_v2", "squeezenet_v1.1", "resnet-18", "dcgan"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_grouped_networks_mean_the_same(name: str) -> None:
     net = lw.testing.network(name, **SMALL[name])
     after = check_same(net, GROUPED, feeds_of(net))
@@ -151,7 +151,7 @@ def rows_net(kind: str) -> lw.Network:
 @pytest.mark.parametrize(
     "label", ["multiply_add_softmax", "add_layer_norm_gelu", "silu_multiply_rms_norm", "log_softmax_multiply"]
 )
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_operators_over_rows_are_one_kernel_with_what_is_around_them(label: str, target: str) -> None:
     net = rows_net(label)
     feeds = feeds_of(net)
@@ -195,6 +195,7 @@ def test_normalisations_that_are_written_out_are_one_kernel(kind: str, axes: tup
 
 @pytest.mark.parametrize("kind", ["conv2d", "depthwise", "transposed", "dense", "matmul", "shared", "whole"])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.few(7)
 def test_factors_of_channels_go_into_the_weights(kind: str, layout: str) -> None:
     net, random = lw.Network("scaled"), np.random.default_rng(0)
     last = layout == "NHWC"

@@ -26,7 +26,7 @@ def transformed(net: lw.Network, tile_size: int = 4) -> lw.Network:
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("tile_size", [2, 4])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_results_are_the_same_and_weights_are_transformed_ahead(layout: str, tile_size: int) -> None:
     net = lw.testing.network("resnet-18", layout=layout, **SMALL["resnet-18"])
     after = transformed(net, tile_size)
@@ -120,6 +120,7 @@ def test_a_grouped_network_is_rewritten_as_one_that_is_not() -> None:
         assert any("conv2d_winograd" in line for line in str(late).splitlines() if "lw_graph.group" in line)
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize(
     ("times_ms", "chosen"),
     [

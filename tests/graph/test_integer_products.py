@@ -42,7 +42,7 @@ def steps_apart(got: Array, wanted: Array) -> float:
 @pytest.mark.parametrize("words", WORDS)
 @pytest.mark.parametrize("data", [QuantType.QUInt8, QuantType.QInt8], ids=["u8", "s8"])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_a_network_of_convolutions(words: str, data: QuantType, layout: str) -> None:
     """Windows, by channel too, a residual sum, pooling, limits, a scale of each output channel, padding."""
     proto = quantised(small_cnn(), data=data)
@@ -72,6 +72,7 @@ def test_the_same_as_kernels() -> None:
 
 
 @pytest.mark.parametrize("words", WORDS)
+@pytest.mark.few(2)
 def test_weights_of_bytes_without_a_sign(words: str) -> None:
     """Around 128 they are weights of int8; around anything else products are of int16."""
     proto = quantised(small_cnn(), weights=QuantType.QUInt8, per_channel=False)
@@ -84,6 +85,7 @@ def test_weights_of_bytes_without_a_sign(words: str) -> None:
 
 
 @pytest.mark.parametrize("words", WORDS)
+@pytest.mark.few(2)
 def test_operators_with_scales_of_their_own(words: str) -> None:
     """QLinearConv, and what onnxruntime's quantiser writes in its own domain: sums, means and products."""
     proto = quantised(small_cnn(), form=QuantFormat.QOperator, reduce_range=True)
@@ -110,7 +112,7 @@ def test_data_that_are_quantised_in_each_run(words: str) -> None:
 
 
 @pytest.mark.parametrize("words", WORDS)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_attention_multiplies_data_with_data(words: str) -> None:
     """Those products are of int16 where zero points are not 0; moves of elements are of integers."""
     proto = quantised(bert(1, 32, 8, 2))

@@ -32,6 +32,7 @@ def check(net: lw.Network, precision: str | None = "float16") -> list[str]:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.few(3)
 def test_attention_is_three_kernels(form: str, batch: int) -> None:
     kernels = check(attention_network(Block(batch=batch, rows=32, heads=2, size=16, mask="causal", form=form)))
     attention = "einsum_add_softmax_einsum"

@@ -120,7 +120,7 @@ def steps_net() -> lw.Network:
 
 @pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 @pytest.mark.parametrize("dtype", ELEMENT_TYPES)
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_networks_and_arrays_of_every_element_type(opencl: str, dtype: str) -> None:
     teach_numpy(dtype)
     values = (np.arange(24).reshape(2, 12) * 11 - 100).astype(dtype)

@@ -66,6 +66,7 @@ def test_models_are_brought_into_the_layout_that_suits_them() -> None:
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "auto", None])
+@pytest.mark.slow(2)
 @pytest.mark.few(1)
 def test_tasks_are_those_that_are_compiled(layout: str | None) -> None:
     net = lw.testing.network("squeezenet_v1.1", **SMALL["squeezenet_v1.1"])
@@ -79,7 +80,7 @@ def test_tasks_are_those_that_are_compiled(layout: str | None) -> None:
 
 
 @pytest.mark.parametrize("name", ["mobilenet", "resnet-18", "bert_encoder_layer"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_network_that_is_in_its_layout_is_left_as_it_is(name: str) -> None:
     net = lw.testing.network(name, layout="NHWC", **SMALL[name])
     assert keys(net) == keys(net, layout="auto") == keys(net, layout="NHWC")

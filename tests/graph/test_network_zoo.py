@@ -27,6 +27,7 @@ def test_every_network_has_small_options() -> None:
 
 
 @pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.few(3)
 def test_parameters_are_as_many_as_published(name: str) -> None:
     net = lw.testing.network(name)
     trained = {label: a for label, a in net.params.items() if not label.endswith(("_mean", "_variance"))}
@@ -45,7 +46,7 @@ def test_meaning_is_that_of_pytorch(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["resnet3d-18", "vgg-11", "squeezenet_v1.1", "inception_v3", "dcgan"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_layouts_agree(name: str) -> None:
     first = lw.testing.network(name, **SMALL[name])
     last = lw.testing.network(name, layout="NHWC", **SMALL[name])

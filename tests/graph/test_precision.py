@@ -85,7 +85,7 @@ def require_close(dtype: str, got: Any, exact: Any) -> None:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_networks_on_the_cpu_are_close_to_single_precision(name: str, dtype: str) -> None:
     net = networks()[name]
     feeds = feeds_of(net)
@@ -130,7 +130,7 @@ def on_cuda(net: lw.Network, feeds: dict[str, Any]) -> list[Any]:
     return [values[v] for v in block.last_op.operands]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_for_cuda_are_on_matrix_units_and_close_to_single_precision(name: str, dtype: str) -> None:

@@ -97,6 +97,7 @@ def test_a_step_is_one_kernel(build: Any, around: int) -> None:
 
 
 @pytest.mark.parametrize("build", [lstm, gru, gated_unit])
+@pytest.mark.few(2)
 def test_the_kernel_of_a_step_is_right(build: Any) -> None:
     """Steps share a task, of one launch without shared memory."""
     target = resolve_target(H200)

@@ -30,7 +30,7 @@ def require_close(got: Any, want: Any) -> None:
     np.testing.assert_allclose(got, want, atol=1e-5 * np.abs(want).max(), rtol=1e-4)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("layers", STAGES)
 def test_resnets_of_videos(layers: int) -> None:
     name = f"resnet3d-{layers}"

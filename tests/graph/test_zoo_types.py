@@ -54,10 +54,11 @@ def require_right(name: str, dtype: str, layout: str, target: str) -> None:
     assert distance(got, exact) <= ROUNDINGS[dtype] * lost * of_type < np.ptp(exact)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", QUICK)
 @pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.few(1)
 def test_networks_are_as_right_as_their_type_allows(dtype: str, name: str, layout: str) -> None:
     require_right(name, dtype, layout, TARGET)
 
@@ -104,6 +105,7 @@ def test_a_device_without_doubles_says_so(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.few(1)
 def test_sums_of_16_bit_floats_are_rounded_once(dtype: str) -> None:
     """The sum of a thousand ones is a thousand: in bfloat16 256 + 1 is 256, in float16 2048 + 1 is 2048."""
     teach_numpy(dtype)

@@ -67,7 +67,7 @@ def close(got: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("intrinsic", ON_CPUS, ids=lambda x: x.name)
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 def test_the_instruction_is_right(intrinsic: Intrinsic) -> None:
     """What a nest computes does not change: that of te is what the kernel with instructions gives."""
     sch = scheduled(intrinsic, shape=small_shape(intrinsic))
@@ -77,6 +77,7 @@ def test_the_instruction_is_right(intrinsic: Intrinsic) -> None:
 
 
 @pytest.mark.parametrize("intrinsic", ON_CPUS, ids=lambda x: x.name)
+@pytest.mark.few(10)
 def test_factors_are_loaded_once_for_a_register_tile(intrinsic: Intrinsic) -> None:
     module = lowered(intrinsic, tiles=(2, 4), k_steps=2)
     ops = list(module.walk())
@@ -86,7 +87,7 @@ def test_factors_are_loaded_once_for_a_register_tile(intrinsic: Intrinsic) -> No
 
 
 @pytest.mark.parametrize("intrinsic", [x for x in ON_X86 if x.name in ASSEMBLY], ids=lambda x: x.name)
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_the_code_is_right_where_units_are_emulated(intrinsic: Intrinsic) -> None:
     """All that is printed around an instruction, the tiles that loops keep in registers included, runs anywhere."""
     sch = scheduled(intrinsic)
@@ -111,6 +112,7 @@ def test_a_cpu_that_has_it_runs_it(intrinsic: Intrinsic) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ASSEMBLY))
+@pytest.mark.few(9)
 def test_it_is_one_instruction(name: str) -> None:
     """And the innermost loop has no other one that touches sums: they stay in registers."""
     text = assembly_of(lowered(named(name), shape=(32, 64, 256)))

@@ -83,6 +83,7 @@ FORMS = [("float16", True, 1), ("float16", False, 2), ("bfloat16", True, 4), ("b
 
 
 @pytest.mark.parametrize(("dtype", "turned", "groups"), FORMS)
+@pytest.mark.few(2)
 def test_products_are_right(dtype: str, turned: bool, groups: int) -> None:
     """One, two or four warp groups on threadIdx.z, each with rows of its own; the other factor lies either way."""
     sch = scheduled(dtype, turned, groups)

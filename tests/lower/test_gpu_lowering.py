@@ -263,6 +263,7 @@ def test_largest_across_threads() -> None:
 
 
 @pytest.mark.parametrize("threads", [32, 128])
+@pytest.mark.few(1)
 def test_virtual_threads_each_join_their_own(threads: int) -> None:
     """A row for each virtual thread, and the threads of the block joined once a row."""
     x, k = placeholder("x", 3, threads), te.reduce_axis((0, threads), "k")

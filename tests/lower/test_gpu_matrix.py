@@ -26,7 +26,7 @@ def lowered(form: Form, target: str = CUDA, shape: tuple[int, int, int] = SHAPE)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f.intrinsic)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_without_the_instruction_the_nest_is_right(form: Form) -> None:
     """On OpenCL it is loops; swizzled buffers, and registers by digits, are as on CUDA."""
     sch = scheduled(form, SHAPE, OPENCL)
@@ -38,6 +38,7 @@ def test_without_the_instruction_the_nest_is_right(form: Form) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f.intrinsic)
+@pytest.mark.few(4)
 def test_the_instruction_is_right(form: Form) -> None:
     """Copies are invisible until they are waited for, and fragments are those that the lanes of a warp name."""
     sch = scheduled(form, SHAPE)
@@ -47,6 +48,7 @@ def test_the_instruction_is_right(form: Form) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f.intrinsic)
+@pytest.mark.few(4)
 def test_fragments_are_loaded_once(form: Form) -> None:
     module = lowered(form)
     products = [op for op in module.walk() if isinstance(op, kernel.MatrixProductOp)]
@@ -58,6 +60,7 @@ def test_fragments_are_loaded_once(form: Form) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f.intrinsic)
+@pytest.mark.few(4)
 def test_a_thread_has_as_many_registers_as_sums(form: Form) -> None:
     """Not as many as from the first of its sums to the last: those of other lanes lie in between."""
     found = find_intrinsic(form.intrinsic)

@@ -80,6 +80,7 @@ def refusal(text: str, inputs: list[np.ndarray]) -> str:
 
 
 @pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.few(3)
 def test_each_is_right_as_it_is(name: str) -> None:
     text, inputs, wanted = text_of(name)
     for got, right in zip(run_kernel(parse(text), inputs), wanted, strict=True):
@@ -87,6 +88,7 @@ def test_each_is_right_as_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.few(3)
 def test_one_barrier_less(name: str) -> None:
     text, inputs, _ = text_of(name)
     errors = [refusal(mutant, inputs) for mutant in changed(text, r"^\s*lw_kernel\.barrier", lambda line: "")]

@@ -127,6 +127,7 @@ def test_padding_becomes_zeros(stages: int, registers: int) -> None:
 
 
 @pytest.mark.parametrize("stages", [2, 3])
+@pytest.mark.few(1)
 def test_each_virtual_thread_copies_through_registers_of_its_own(stages: int) -> None:
     a = te.placeholder((3, 14), name="a")
     b = te.compute((3, 14), lambda i, j: a[i, j] * 2.0, name="b")

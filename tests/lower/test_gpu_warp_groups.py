@@ -47,7 +47,7 @@ def operations(module: ModuleOp, kind: type[Operation]) -> list[Operation]:
 
 
 @pytest.mark.parametrize("form", GROUP_FORMS, ids=lambda f: f"{f.intrinsic} {f.bulk}")
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_products_are_right(form: Form) -> None:
     """Sums are invisible until they are waited for, and so is what the copy engine brings."""
     sch = scheduled(form, SHAPE, HOPPER)
@@ -318,6 +318,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.few(5)
 def test_what_is_missing_is_named(mistake: str) -> None:
     form, change, message = MISTAKES[mistake]
     module = lowered(form)

@@ -111,6 +111,7 @@ def test_tails(loop: str, outer: str, inner: str) -> None:
 
 @pytest.mark.parametrize("order", list(permutations(["i0", "i10", "i11"])))
 @pytest.mark.parametrize("how", ["serial", "vectorize", "unroll"])
+@pytest.mark.few(9)
 def test_tails_of_tails(how: str, order: tuple[str, ...]) -> None:
     """23 elements in tiles of 8 in tiles of 3: two predicates on one axis, loops in any order."""
     x = placeholder("x", 23)
@@ -125,6 +126,7 @@ def test_tails_of_tails(how: str, order: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (1, 17, 1), (17, 1, 3), (16, 16, 16), (3, 2, 1)])
+@pytest.mark.few(3)
 def test_register_tile(m: int, n: int, k: int) -> None:
     """Tails in two directions of an unrolled and vectorized tile, loops of extent 1 among them."""
 
@@ -165,6 +167,7 @@ REDUCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "int8"])
 @pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.few(10)
 def test_lanes_joined(name: str, dtype: str) -> None:
     """A vectorized reduction with a rest: the lanes that are off count as the combiner's identity."""
     combine, reference = REDUCTIONS[name]
@@ -447,6 +450,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int8", "float64"])
 @pytest.mark.parametrize("sign", COMPARISONS)
+@pytest.mark.few(8)
 def test_lanes_compared(sign: str, dtype: str) -> None:
     x, y = placeholder("x", 37, dtype=dtype), placeholder("y", 37, dtype=dtype)
     compare = COMPARISONS[sign]
@@ -461,6 +465,7 @@ TYPES = ["int8", "int32", "float16", "float32", "float64"]
 
 @pytest.mark.parametrize("to", TYPES)
 @pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.few(13)
 def test_lanes_converted(dtype: str, to: str) -> None:
     x = placeholder("x", 13, dtype=dtype)
     out = te.compute((13,), lambda i: x[i].astype(to), name="c")

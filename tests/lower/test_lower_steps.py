@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from effort import usual
+from effort import level, spread, usual
 from lowered_runs import exact_inputs, instances
 from random_gpu_schedules import gpu_scheduled
 from tiled_schedules import tiled
@@ -70,7 +70,7 @@ def cpu_steps(seed: int) -> tuple[ModuleOp, ModuleOp, list[ModuleOp]]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_cpu(seed: int) -> None:
     workload, module, steps = cpu_steps(seed)
     assert steps
@@ -86,7 +86,7 @@ def test_cpu(seed: int) -> None:
 @pytest.mark.few(1)
 def test_gpu(target: str) -> None:
     attribute: Attribute = TargetAttr(parse_target(target))
-    seeds, lowered = (*range(6 * usual(2)), *PIPELINED), 0
+    seeds, lowered = (*range(10, 10 + 3 * usual(4)), *spread(PIPELINED, 4 * level())), 0
     for seed in seeds:
         _, module, steps = gpu_scheduled(Random(seed))
         module.attributes["lw.target"] = attribute

@@ -296,7 +296,7 @@ def hostile_records(text: str) -> list[Record]:
 def test_reports_hold_text_as_text(tmp_path: Path) -> None:
     plain = write_report(hostile_records("plain"), tmp_path / "plain.html", measure=False).read_text()
     plain_curve = write_report(hostile_records("plain")[:1], tmp_path / "plain.svg", measure=False).read_text()
-    for what, text in effort.spread(list(HOSTILE.items()), 9 * effort.level()):
+    for what, text in effort.spread(list(HOSTILE.items()), 5 * effort.level()):
         page = write_report(hostile_records(text), tmp_path / "page.html", measure=False, title=text).read_text()
         assert tags_of(page) <= tags_of(plain), what
         own = re.sub(r'<script type="module">.*?</script>', "", page, flags=re.DOTALL)

@@ -95,9 +95,8 @@ def statements(scope: ast.AST) -> Iterator[ast.AST]:
 @cache
 def imports(file: Path, within: type[ast.AST] = ast.Module) -> list[tuple[str, ast.stmt]]:
     """Return the absolute dotted name of everything that `file`, or its functions (`within`), import."""
-    scopes = [tree_of(file)]
-    if within is not ast.Module:
-        scopes = [node for node in statements(tree_of(file)) if isinstance(node, within)]
+    tree = tree_of(file)
+    scopes = [tree] if within is ast.Module else [node for node in statements(tree) if isinstance(node, within)]
     found: list[tuple[str, ast.stmt]] = []
     for node in (node for scope in scopes for node in statements(scope)):
         if isinstance(node, ast.Import):

@@ -77,6 +77,7 @@ def refusal(module: ModuleOp, step: Primitive[Any]) -> str:
 
 @pytest.mark.parametrize("factor", [2, 3, 4, 5])
 @pytest.mark.parametrize("shape", [{}, {"stride": 2}, {"size": 6, "padding": 2, "dilation": 2}, {"size": 8}])
+@pytest.mark.few(8)
 def test_tiles_of_a_convolution(factor: int, shape: dict[str, int]) -> None:
     hold_to_numpy(
         conv_relu(**shape),
@@ -284,7 +285,7 @@ def test_a_recomputed_producer_is_not_followed() -> None:
 
 
 @pytest.mark.parametrize("workload", range(len(WORKLOADS)))
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_every_step_of_the_space_is_legal_and_right(workload: int) -> None:
     for primitive in MOVES:
         steps = primitive.schedule_space(Context(), lowered(WORKLOADS[workload](), []))

@@ -199,6 +199,7 @@ STEPS = [
 
 @pytest.mark.parametrize("steps", [*([s] for s in STEPS), [STEPS[1], STEPS[3], STEPS[4]]], ids=str)
 @pytest.mark.parametrize(("c", "h", "o", "stride"), [(3, 11, 5, 2), (1, 7, 1, 1), (2, 13, 8, 3)])
+@pytest.mark.few(9)
 def test_a_new_layout_computes_the_same(steps: list[TransformLayout], c: int, h: int, o: int, stride: int) -> None:
     module, inputs, expected = window(c, h, o, stride)
     for step in steps:

@@ -44,6 +44,7 @@ FACTORS = [(None, 4), (4, None), (1, 16), (5, 3), (8, 8), (11, 1), (2, 2, None)]
 
 @pytest.mark.parametrize("combiner", [*REDUCERS, "argmax"])
 @pytest.mark.parametrize("factors", FACTORS, ids=str)
+@pytest.mark.few(18)
 def test_any_loop_of_a_split_reduction_can_be_factored(combiner: str, factors: tuple[int | None, ...]) -> None:
     for position in range(len(factors)):
         sch = lw.Schedule(rows(combiner, 3, 11))

@@ -69,7 +69,7 @@ class Copying:
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "int32", "int8", "bool"])
 @pytest.mark.parametrize("tolerance", [(0.0, 0.0), (0.1, 1e-2)])
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_the_device_judges_as_the_host_does(
     checks: Checks, tmp_path: Path, dtype: str, tolerance: tuple[float, float]
 ) -> None:

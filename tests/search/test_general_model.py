@@ -196,7 +196,7 @@ def test_targets_and_types_that_a_model_was_not_trained_on_go_by_estimates(
 
 
 @pytest.mark.parametrize("target", [ZEN, XEON])
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_model_for_cpus_predicts_every_sketch(name: str, target: str) -> None:
     task, model = lw.SearchTask(SAMPLES[name], target=target), shipped_model("llvm")

@@ -329,7 +329,7 @@ def start_parent(
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize(("run", "overlap"), [("hang", False), ("spin", False), ("hang", True)])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_nothing_outlives_its_measurer(tmp_path: Path, number: signal.Signals, run: str, overlap: bool) -> None:
     parent, temporary = start_parent(tmp_path, run, overlap)
     assert len(marked_processes(f"LOOPWRIGHT_TEST={tmp_path}")) == 5, "itself, a builder, a runner, and their guards"

@@ -125,7 +125,7 @@ def test_any_text_folds_into_whole_html(lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-@pytest.mark.few(9)
+@pytest.mark.few(5)
 def test_names_and_messages_are_text(what: str) -> None:
     text = HOSTILE[what]
 

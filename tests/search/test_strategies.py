@@ -79,7 +79,7 @@ def searched(
 
 @pytest.mark.parametrize("where", SPACES)
 @pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_proposals_are_legal_distinct_and_the_same_for_the_same_seed(name: str, where: str) -> None:
     spaces = SPACES[where]()
     first, again, other = (searched(made(name, spaces, seed), spaces, 2, count=24) for seed in (3, 3, 4))
@@ -182,7 +182,7 @@ def test_spaces_that_cannot_be_listed_are_drawn_from_and_no_grid() -> None:
 @pytest.mark.parametrize("method", ["sample", "legal", "features", "schedule", "mutate"])
 @pytest.mark.parametrize("after", [0, 2])
 @pytest.mark.parametrize("name", ["annealing", "genetic", "random"])
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_a_space_that_raises_is_left_out_and_the_others_are_searched(name: str, method: str, after: int) -> None:
     notes: list[str] = []
     spaces = [ListedSpace("a"), Failing(method, after), ListedSpace("b")]

@@ -214,6 +214,7 @@ def trials_until(share: float, strategy: str, slowdowns: Sequence[float], weight
     return result.state.done
 
 
+@pytest.mark.slow(2)
 def test_gradient_needs_at_most_60_percent_of_round_robins_trials() -> None:
     """Two heavy layers and six light ones, on a device of known optimum."""
     slowdowns, weights = (3.0, 0.1, 2.0, 0.05, 0.2, 0.02, 0.05, 0.01), (5, 1, 4, 1, 1, 1, 2, 1)
@@ -611,7 +612,7 @@ def test_one_model_for_all_tasks_carries_over() -> None:
 
 @pytest.mark.parametrize(("target", "is_led"), [("cuda model=h200", True), ("llvm cores=2", False)])
 @pytest.mark.parametrize(("alone", "trials"), [(True, 8), (False, 8), (False, 12)])
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_the_first_batch_follows_the_model_that_ships(
     target: str, is_led: bool, alone: bool, trials: int, tmp_path: Path
 ) -> None:

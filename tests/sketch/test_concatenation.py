@@ -54,6 +54,7 @@ CASES = {
 
 @pytest.mark.parametrize("target", [H200, "opencl model=mali-t860"])
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.few(6)
 def test_concatenations_are_right_when_interpreted(name: str, target: str) -> None:
     task = lw.SearchTask(CASES[name](), target=target)
     rng = np.random.default_rng(0)

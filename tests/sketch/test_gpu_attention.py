@@ -151,7 +151,7 @@ RAGGED: tuple[Sizes, ...] = ((2, 40, 56, 32), (3, 17, 80, 16), (2, 32, 41, 32))
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("sizes", (*SIZES, *RAGGED), ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.few(7)
+@pytest.mark.few(4)
 def test_candidates_are_right(kind: str, sizes: Sizes, dtype: str) -> None:
     """Interpreted, with the threads of a block side by side: no races, and all in one launch."""
     sketch = by_warps(attention(kind, sizes, dtype))
@@ -167,7 +167,7 @@ RAGGED_QUERIES: tuple[Sizes, ...] = ((2, 100, 128, 64), (2, 197, 192, 128))
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("sizes", (*GROUP_SIZES, *RAGGED_QUERIES), ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_candidates_by_warp_groups_are_right(kind: str, sizes: Sizes, dtype: str) -> None:
     """The same, and no product reads what is not there yet, nor anyone a sum before its products were waited for."""
     sketch = by_groups(attention(kind, sizes, dtype))
@@ -186,7 +186,7 @@ CAUSAL_GROUPS: tuple[tuple[Sizes, tuple[int, int, int]], ...] = (
 
 
 @pytest.mark.parametrize(("sizes", "choice"), CAUSAL_GROUPS, ids=str)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_products_of_warp_groups_go_on_where_blocks_of_keys_are_skipped(
     sizes: Sizes, choice: tuple[int, int, int]
 ) -> None:
@@ -199,7 +199,7 @@ def test_products_of_warp_groups_go_on_where_blocks_of_keys_are_skipped(
 
 
 @pytest.mark.parametrize("sizes", [(2, 128, 197, 64), (2, 100, 96, 64), (2, 64, 72, 64)], ids=str)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_keys_that_blocks_of_warp_groups_do_not_divide_are_left_to_warps(sizes: Sizes) -> None:
     tensors = attention("causal", sizes)
     (sketch,) = sketches(tensors)
@@ -213,7 +213,7 @@ FEW: tuple[Sizes, ...] = ((2, 4, 256, 32), (3, 1, 128, 16), (2, 1, 96, 48), (2, 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("sizes", FEW, ids=str)
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "causal"])
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_few_queries_are_a_matrix_and_keys_are_divided(kind: str, sizes: Sizes, dtype: str) -> None:
     """In one kernel, or in two: parts of the keys, and what joins them."""
     tensors = attention(kind, sizes, dtype)
@@ -294,7 +294,7 @@ FEATURED = [(k, sizes) for sizes in ((2, 64, 96, 32), (2, 40, 56, 32)) for k in 
 
 
 @pytest.mark.parametrize(("kind", "sizes"), FEATURED)
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_features_of_candidates_are_those_of_their_schedules(kind: str, sizes: Sizes) -> None:
     """But for registers, whose digits of other threads sizes that are open leave in."""
     module = te.create_module(attention(kind, sizes), TARGET)
@@ -304,6 +304,7 @@ def test_features_of_candidates_are_those_of_their_schedules(kind: str, sizes: S
 
 
 @pytest.mark.parametrize("sizes", [(2, 4, 256, 32), (2, 1, 205, 32)], ids=str)
+@pytest.mark.few(1)
 def test_features_of_parts_are_those_of_their_schedules(sizes: Sizes) -> None:
     tensors = attention("rounded", sizes)
     sketch = in_parts(tensors)
@@ -318,6 +319,7 @@ def check_features(module: ModuleOp, sketch: Sketch, rows: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("stages", [1, 2, 3])
+@pytest.mark.few(2)
 def test_blocks_of_keys_behind_all_queries_of_a_tile_are_not_read(stages: int) -> None:
     """They are no numbers here, which a weight of 0 would not hide; nor are they copied ahead."""
     tensors = attention("causal", (2, 64, 64, 32))
@@ -345,6 +347,7 @@ def check_that_keys_behind_are_not_read(sizes: Sizes, sketch: Sketch, row: np.nd
 
 
 @pytest.mark.parametrize("find", [by_warps, by_groups])
+@pytest.mark.few(1)
 def test_estimates_count_the_blocks_that_are_computed(find: Callable[[list[te.Tensor]], Sketch]) -> None:
     """Half of them, and half a tile and a block more; all where one round of blocks is as long as its longest."""
     for sizes, low, high in (((32, 4096, 4096, 64), 0.5, 0.6), ((2, 1024, 1024, 64), 0.99, 1.01)):
@@ -383,7 +386,7 @@ LARGE: tuple[tuple[str, Sizes], ...] = (
 
 
 @pytest.mark.parametrize(("kind", "sizes"), [*LARGE, ("joined", (12, 197, 197, 64))], ids=str)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_untuned_choices_fit_the_device(kind: str, sizes: Sizes) -> None:
     """Within the registers of a thread and the shared memory of a block, without a spill."""
     tensors = attention(kind, sizes)
@@ -392,7 +395,7 @@ def test_untuned_choices_fit_the_device(kind: str, sizes: Sizes) -> None:
 
 
 @pytest.mark.parametrize(("kind", "sizes"), LARGE, ids=str)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_untuned_choices_of_warp_groups_fit_the_device(kind: str, sizes: Sizes) -> None:
     """The same, and ptxas need not wait between products (it says so as C7510 and others)."""
     tensors = attention(kind, sizes)

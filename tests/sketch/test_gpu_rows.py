@@ -51,6 +51,7 @@ def launches(task: lw.SearchTask, schedule: str) -> list[tuple[tuple[int, ...], 
     [("cuda model=h200", 57800), ("cuda model=gtx1080ti", 32768), ("opencl model=mali-t860", 8192)],
 )
 @pytest.mark.parametrize("longer", [0, 2000, 60000])
+@pytest.mark.few(5)
 def test_rows_of_any_length_are_within_shared_memory(target: str, longest: int, longer: int) -> None:
     """Or in registers, 32 elements of each thread, where shared memory is less than that."""
     task = task_of(softmax(3, longest + longer), target)
@@ -67,7 +68,7 @@ def test_long_rows_compile_for_cuda() -> None:
 
 
 @pytest.mark.parametrize("extent", [1999, 2047, 3001])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_long_rows_are_right(extent: int) -> None:
     task = task_of(softmax(5, extent), SMALL)
     check_on_opencl(task.module, task.reference, schedules(task))
@@ -123,6 +124,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", FEW_RESULTS)
+@pytest.mark.few(5)
 def test_long_reductions_go_to_many_blocks(name: str) -> None:
     task = task_of(FEW_RESULTS[name](), H200)
     for schedule in schedules(task):
@@ -140,6 +142,7 @@ def test_parts_on_many_blocks_are_right(name: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["cuda model=gtx1080ti", "opencl model=mali-t860"])
+@pytest.mark.few(1)
 def test_parts_are_within_the_limits_of_small_devices(target: str) -> None:
     for tensors in FEW_RESULTS.values():
         task = task_of(tensors(), target)
@@ -235,7 +238,7 @@ def test_rows_that_share_a_block_are_as_many_as_its_threads_allow(name: str) -> 
 
 
 @pytest.mark.parametrize("name", SHARED_BLOCKS)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_rows_that_share_a_block_are_right(name: str) -> None:
     task = task_of(SHARED_BLOCKS[name](), FEW_CORES)
     check_interpreted(task.module, task.reference, schedules(task, seed=1, count=2))
@@ -288,7 +291,7 @@ LEAST_THREADS = {"softmax_1d": 1024, "global_pool_nhwc": 4 * 512}
 
 
 @pytest.mark.parametrize("name", FUSED)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_chains_are_one_kernel(name: str) -> None:
     task = task_of(FUSED[name][0](), H200)
     for schedule in schedules(task):
@@ -298,7 +301,7 @@ def test_chains_are_one_kernel(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FUSED)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_chains_in_one_kernel_are_right(name: str) -> None:
     task = task_of(FUSED[name][1](), "opencl cores=2 max_threads_per_block=256 max_shared_bytes=32768 max_vthreads=8")
     assert task.sketches[0].name.endswith("_rows")
@@ -306,6 +309,7 @@ def test_chains_in_one_kernel_are_right(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["softmax_inner", "softmax_short", "instance_norm", "argmax_rows"])
+@pytest.mark.few(2)
 def test_chains_in_one_kernel_compile_for_cuda(name: str) -> None:
     task = task_of(FUSED[name][1](), H200)
     artifact = Artifact.from_bytes(cuda_device.build(str(task.module), task.default_schedule), "cuda")
@@ -314,7 +318,7 @@ def test_chains_in_one_kernel_compile_for_cuda(name: str) -> None:
 
 @pytest.mark.parametrize("target", [SMALL, H200])
 @pytest.mark.parametrize("name", FUSED)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_chains_in_one_kernel_are_right_when_interpreted(name: str, target: str) -> None:
     task = task_of(FUSED[name][1](), target)
     check_interpreted(task.module, task.reference, schedules(task, seed=1, count=1))
@@ -328,7 +332,7 @@ def test_parts_on_many_blocks_are_right_when_interpreted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*FUSED, *ODD])
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_matrix_features_equal_those_of_the_ir(name: str) -> None:
     task = task_of(FUSED[name][1]() if name in FUSED else ODD[name](), H200)
     for sketch in task.sketches:
@@ -412,7 +416,7 @@ def with_threads(task: lw.SearchTask, threads: int) -> str:
         (unary(topi.nn.log_softmax, 3, 1030), 2, 64),
     ],
 )
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_rows_in_vectors_are_right_when_interpreted(tensors: list[te.Tensor], vector: int, threads: int) -> None:
     task = task_of(tensors, H200)
     schedule = with_threads(task, threads)
@@ -427,6 +431,7 @@ def test_rows_in_vectors_are_right_when_interpreted(tensors: list[te.Tensor], ve
 
 
 @pytest.mark.parametrize("width", [1000, 8192, 32000])
+@pytest.mark.few(2)
 def test_rows_are_read_from_memory_once(width: int) -> None:
     """Log-softmax read each row three times, and kept exponentials in shared memory that are read once."""
     task = task_of(unary(topi.nn.log_softmax, 512, width), H200)

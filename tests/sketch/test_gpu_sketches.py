@@ -55,14 +55,14 @@ def candidates(name: str, target: str, seed: int) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_candidates_are_right_on_opencl(name: str) -> None:
     workload = module_for(name, OPENCL)
     check_on_opencl(workload, make_reference(workload), candidates(name, OPENCL, 0))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_candidates_compile_for_cuda(name: str) -> None:
     """No device is needed; what is launched is within what the architecture has."""
     workload = str(module_for(name, CUDA))
@@ -78,7 +78,7 @@ def test_candidates_compile_for_cuda(name: str) -> None:
 
 @pytest.mark.parametrize("target", [OPENCL, CUDA])
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_candidates_are_right_when_interpreted(name: str, target: str) -> None:
     workload = module_for(name, target)
     check_interpreted(workload, make_reference(workload), candidates(name, target, 2))
@@ -105,6 +105,7 @@ def test_products_of_narrow_types_are_right_when_interpreted(dtype: str, summed:
 @pytest.mark.parametrize(
     ("transposed", "dtype", "turned"), [(True, "float32", 2), (False, "float32", 1), (True, "int8", 1)]
 )
+@pytest.mark.few(2)
 def test_operands_lie_side_by_side_along_what_neighbouring_threads_read(
     transposed: bool, dtype: str, turned: int
 ) -> None:

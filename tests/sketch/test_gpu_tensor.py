@@ -35,7 +35,7 @@ def sketches(tensors: list[te.Tensor], target: lw.Target = TARGET) -> list[Sketc
 
 
 @pytest.mark.parametrize("seed", range(60))
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_candidates_of_random_products_are_right(seed: int) -> None:
     """Interpreted, with each element exactly that of the te program: sums of whole numbers."""
     outcome = products_interpreted(seed, 5)
@@ -64,6 +64,7 @@ def rounded(m: int, n: int, k: int, one_sided: bool = False) -> list[te.Tensor]:
 
 
 @pytest.mark.parametrize(("shape", "units"), [((64, 64, 64), ["mma", "wgmma"]), ((50, 40, 36), ["mma"])])
+@pytest.mark.few(1)
 def test_products_of_factors_rounded_to_tf32_are_right(shape: tuple[int, int, int], units: list[str]) -> None:
     """Padded ones included: zeros stay what they are. The copy engine brings those of warp groups, which it rounds."""
     tensors = rounded(*shape)
@@ -126,6 +127,7 @@ def weights_of_bytes(window: int, constant: bool = True) -> list[te.Tensor]:
 
 
 @pytest.mark.parametrize("window", [1, 3])
+@pytest.mark.few(1)
 def test_constant_weights_of_bytes_are_packed_along_k(window: int) -> None:
     """They are copied 16 bytes at once, as those are that no instruction turns; others one by one."""
     tensors = weights_of_bytes(window)
@@ -224,7 +226,7 @@ SMALL: dict[str, tuple[Callable[[], list[te.Tensor]], str]] = {
 
 
 @pytest.mark.parametrize("form", SMALL)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_each_form_of_warp_groups_is_right(form: str) -> None:
     """Interpreted, for whole numbers, whose sums are exact."""
     make, ending = SMALL[form]
@@ -279,6 +281,7 @@ LARGE: dict[str, Callable[[], list[te.Tensor]]] = {
 }
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("shape", LARGE)
 @pytest.mark.few(1)
 def test_nearly_all_candidates_fit_the_device(shape: str) -> None:

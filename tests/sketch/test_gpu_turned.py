@@ -30,6 +30,7 @@ def staged(module: ModuleOp, target: str = H200) -> bool:
         ((2, 50, 37), (0, 2, 1), "float64"),
     ],
 )
+@pytest.mark.few(3)
 def test_any_candidate_permutes(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str) -> None:
     module = permuted(shape, axes, dtype)
     x = (10 * np.random.default_rng(0).standard_normal(shape)).astype(dtype)

@@ -63,6 +63,7 @@ def test_estimates_are_near_what_was_measured(size: int) -> None:
         ({"k_steps": 2, "stages": 8}, True),
     ],
 )
+@pytest.mark.few(5)
 def test_limits_are_those_of_the_device(values: dict[str, int], fits: bool | None) -> None:
     sketch = sketch_of(4096)
     usual = dict(zip(TILES, FORMS[0], strict=True))

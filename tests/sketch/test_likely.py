@@ -32,6 +32,7 @@ def test_a_convolution_to_few_channels_keeps_the_device_busy() -> None:
 
 
 @pytest.mark.parametrize("target", ["cuda model=h200", "llvm cores=1", "llvm cores=2"])
+@pytest.mark.few(2)
 def test_an_untuned_schedule_is_the_same_each_time(target: str) -> None:
     schedules = {lw.SearchTask(lambda: matmul(96, 200, 64), target=target).default_schedule for _ in range(2)}
     assert len(schedules) == 1
@@ -88,6 +89,7 @@ def test_candidates_like_the_best_ones_are_looked_at_too(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("rows", "unit"), [(4096, "wgmma.m64n256k16.f16"), (128, "wgmma."), (16, "mma.m16n16k16.f16")])
+@pytest.mark.few(2)
 def test_products_take_the_units_that_their_rows_fill(rows: int, unit: str) -> None:
     """A few rows would leave most of a warp group's matrices empty."""
     task = lw.SearchTask(lambda: half_matmul(rows, 4096, 4096), target="cuda model=h200")

@@ -74,7 +74,7 @@ def on_units(task: lw.SearchTask) -> list[Sketch]:
 
 
 @pytest.mark.parametrize(("name", "unit"), CASES)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_products_on_units_are_right(name: str, unit: str) -> None:
     """The interpreter runs the instructions of all CPUs."""
     task = lw.SearchTask(WORKLOADS[name], target=TARGETS[unit])

@@ -74,7 +74,7 @@ def gpu_plans(draft: Draft, target: lw.Target) -> Iterator[object]:
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 @pytest.mark.parametrize("target", [CPU, GPU])
-@pytest.mark.few(50)
+@pytest.mark.few(25)
 def test_planning_leaves_the_draft_as_it_is(name: str, target: str) -> None:
     draft, device = draft_of(name, target)
     before = str(draft.module), draft.template, draft.population, {*draft.settled}, list(draft.names)

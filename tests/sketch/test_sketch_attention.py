@@ -56,7 +56,7 @@ SIZES = ((2, 40, 150, 24), (3, 33, 67, 10), (2, 9, 70, 5))
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_candidates_compute_attention(kind: str, sizes: tuple[int, int, int, int]) -> None:
     rng = np.random.default_rng(len(kind))
     tensors = attention(kind, *sizes)
@@ -71,7 +71,7 @@ def test_candidates_compute_attention(kind: str, sizes: tuple[int, int, int, int
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_features_of_candidates_are_those_of_their_schedules(kind: str) -> None:
     module = te.create_module(attention(kind, 2, 40, 150, 24), WIDE)
     for sketch in generate_sketches(module, WIDE):

@@ -40,7 +40,7 @@ FITTING: dict[str, Callable[[], list[te.Tensor]]] = {
 
 
 @pytest.mark.parametrize("name", FITTING)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_dot_products_are_right(name: str) -> None:
     task = lw.SearchTask(FITTING[name], target=CPU)
     (sketch,) = (s for s in task.sketches if s.name == "dots")

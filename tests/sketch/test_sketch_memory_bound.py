@@ -144,7 +144,7 @@ def rows_of(sketch: Sketch, seed: int, count: int) -> Rows:
     return np.unique(np.concatenate([sketch.default[None], rows]), axis=0) if sketch.holes else sketch.default[None]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_candidates_are_right(task: lw.SearchTask) -> None:
     reference = task.reference
     for sketch in task.sketches:
@@ -160,7 +160,7 @@ def test_candidates_are_right(task: lw.SearchTask) -> None:
             )
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 def test_features_are_those_of_the_ir(task: lw.SearchTask) -> None:
     module, device = task.module, preset_target(TARGET)
     module.attributes["lw.target"] = TargetAttr(device)
@@ -181,7 +181,7 @@ TURNED = [topi.transpose, turned_and(topi.nn.gelu), turned_and(topi.nn.relu)]
 
 
 @pytest.mark.parametrize("follow", TURNED)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_epilogues_that_turn_are_in_the_tile_or_apart(follow: Callable[[te.Tensor], te.Tensor]) -> None:
     task = lw.SearchTask(product_and(follow, 67, 129, 31), target=TARGET)
     apart = [sketch for sketch in task.sketches if sketch.name.endswith("_apart")]

@@ -68,7 +68,7 @@ WORKLOADS = {
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", WORKLOADS)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_every_rule_finds_its_sketches_and_they_are_right(name: str, target: str) -> None:
     task = lw.SearchTask(te.create_module(WORKLOADS[name]()), target=TARGETS[target])
     with warnings.catch_warnings():

@@ -40,6 +40,7 @@ SHORT = {
 
 
 @pytest.mark.parametrize("name", LONG)
+@pytest.mark.few(3)
 def test_long_reductions_are_split_between_cores(name: str) -> None:
     task = lw.SearchTask(LONG[name], target=CPU)
     (sketch,) = task.sketches

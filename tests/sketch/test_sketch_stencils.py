@@ -53,6 +53,7 @@ CHAINED = {"jacobi": jacobi, "edges": edges, "smoothed": smoothed}
 
 
 @pytest.mark.parametrize("name", CHAINED)
+@pytest.mark.few(2)
 def test_chains_are_searched_tile_by_tile_too(name: str) -> None:
     task = lw.SearchTask(CHAINED[name], target=CPU)
     reference = task.reference

@@ -16,7 +16,7 @@ XEON = "llvm model=emeraldrapids vector_bytes=64 vector_registers=32 l1_bytes=49
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_candidates_are_right(name: str) -> None:
     task = lw.SearchTask(SAMPLES[name], target="llvm cores=2")
     reference = task.reference
@@ -64,6 +64,7 @@ def test_first_sketch_is_the_default_schedule() -> None:
 
 @pytest.mark.parametrize("target", ["llvm cores=2", "cuda model=h200"])
 @pytest.mark.parametrize("name", ["conv_nchw_7x7", "dense"])
+@pytest.mark.few(2)
 def test_schedules_as_python_are_programs_that_make_the_same_schedule(name: str, target: str) -> None:
     task = lw.SearchTask(SAMPLES[name], target=target)
     rng = np.random.default_rng(3)

@@ -62,7 +62,7 @@ def workloads() -> dict[str, tuple[ModuleOp, list[np.ndarray[Any, Any]]]]:
 
 
 @pytest.mark.parametrize("name", workloads())
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_boxes_and_products_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same result with every point in one box, in small boxes, and through matrix products."""
     module, arrays = workloads()[name]

@@ -317,7 +317,7 @@ def test_conv2d_transpose_nhwc(stride: int, padding: Any, extra: Any, groups: in
 
 @pytest.mark.parametrize("tile", [2, 4])
 @pytest.mark.parametrize("data, filters, padding", [((1, 3, 7, 7), 5, 1), ((2, 2, 9, 6), 3, 0), ((1, 1, 4, 11), 1, 1)])
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_winograd(tile: int, data: Any, filters: int, padding: int) -> None:
     n, c, h, w = data
     check(
@@ -388,6 +388,7 @@ POOLS = [
 
 @pytest.mark.parametrize("kernel, stride, before, after", POOLS)
 @pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.few(4)
 def test_pool(kernel: Any, stride: Any, before: Any, after: Any, ceil_mode: bool) -> None:
     data = f32(2, 3, 11, 13)
     padding = (*before, *after)
@@ -676,6 +677,7 @@ def test_where() -> None:
 
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), (1,)])
+@pytest.mark.few(5)
 def test_reductions(axis: Any, keepdims: bool) -> None:
     data = of("float64", 5, 7, 13)
     for operator, reference in (
@@ -700,6 +702,7 @@ def test_reductions(axis: Any, keepdims: bool) -> None:
 
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.few(4)
 def test_argmax_takes_the_first_of_equals(axis: int | None, keepdims: bool) -> None:
     for data in (of("float32", 5, 7, 13), Input((5, 7, 13), "int32", 0, 3), Input((5, 7, 13), "int8", -128, -126)):
         for operator, reference in ((topi.argmax, np.argmax), (topi.argmin, np.argmin)):
@@ -776,6 +779,7 @@ def _listed(value: Any) -> Any:
 @pytest.mark.parametrize("mode", ["asymmetric", "half_pixel", "align_corners"])
 @pytest.mark.parametrize("method", ["nearest", "bilinear"])
 @pytest.mark.parametrize("size", [(6, 22), (23, 5), (11, 13), (1, 1), (13, 29)])
+@pytest.mark.few(12)
 def test_resize(method: str, mode: str, size: Any) -> None:
     check(
         lambda x: topi.resize2d(x, size, method=method, coordinate_mode=mode),

@@ -77,6 +77,7 @@ NUMPY: dict[str, Callable[[Array, Array], Array]] = {
 
 
 @pytest.mark.parametrize("name", NUMPY)
+@pytest.mark.few(4)
 def test_operators_are_those_of_numpy(name: str) -> None:
     reference = lw.TemplateTask(name, ODD[name], TARGET).reference
     expected = NUMPY[name](*reference.inputs)

@@ -33,7 +33,7 @@ def small_task() -> lw.TemplateTask:
 
 
 @pytest.mark.parametrize(("name", "args", "target"), TASKS, ids=lambda v: v if isinstance(v, str) else "")
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_features_are_those_read_from_the_ir_of_a_config(name: str, args: tuple[Any, ...], target: str) -> None:
     task = lw.TemplateTask(name, args, target)
     space = TemplateSpace(task)

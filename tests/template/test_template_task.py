@@ -476,7 +476,7 @@ def test_shipped_templates_are_found_by_file_name_and_target() -> None:
         ("batch_matmul", (2, 6, 8, 4)),
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_shipped_templates_are_right(name: str, args: tuple[Any, ...]) -> None:
     on_opencl = name in ("conv2d_nchw", "dense")  # PoCL takes a second for each kernel
     for target, count in ((TARGET, 2), ("opencl model=pocl", int(on_opencl))):

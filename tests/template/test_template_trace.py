@@ -162,6 +162,7 @@ def test_templates_for_another_kind_of_target_are_refused(
 
 
 @pytest.mark.parametrize("name", ["conv2d_nchw", "dense", "batch_matmul"])
+@pytest.mark.few(2)
 def test_widths_of_packed_tiles_are_one_case(name: str) -> None:
     """Four ways to unroll and two orders; the layout of a packed operand follows from a number."""
     args = {"conv2d_nchw": (1, 14, 14, 64, 32, 3, 3), "dense": (32, 64, 48), "batch_matmul": (2, 32, 64, 48)}[name]

@@ -61,7 +61,7 @@ def small() -> lw.TemplateTask:
 
 
 @pytest.mark.parametrize("make", TUNERS)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_proposals_are_legal_distinct_and_the_same_for_the_same_seed(
     conv: lw.TemplateTask, make: type[lw.tuners.Tuner]
 ) -> None:

@@ -41,7 +41,7 @@ def test_tiles_of_4_are_less_exact_and_tiles_of_2_are_not(channels: int) -> None
 
 @pytest.mark.parametrize("target", [TARGET, "cuda model=h200"])
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_every_position_of_a_tile_is_unrolled(layout: str, target: str) -> None:
     task = lw.TemplateTask(f"conv2d_{layout}_winograd", (1, 9, 11, 32, 32, 3, 3, 1, 1), target)
     text = task.schedule(fallback_config(task))

@@ -151,6 +151,7 @@ def test_extract_tasks_and_compile_one_for_the_gpu() -> None:
 
 
 @pytest.mark.parametrize("tuner", TUNERS)
+@pytest.mark.few(8)
 def test_every_tuner_of_the_tutorial_tunes(tasks: list[lw.TemplateTask], tuner: str, tmp_path: Path) -> None:
     def seconds(task: lw.TemplateTask, configs: Sequence[Any]) -> list[float]:
         return [1e-3 / (1 + config.index) for config in configs]  # in place of a device
