@@ -44,8 +44,9 @@ class Fuse(ModulePass):
     elementwise operators before that are one group where they have so many rows at least, of float32; with
     `attention_tile` where that divides the elements of keys and values, of 16-bit floats, with any number of rows.
     With `views`, chains go on behind views, which are computed with them: on GPUs a launch takes longer than the
-    indices do. With `beside`, elements up to which a device is not filled, chains that do not depend on each other and
-    give tensors of one shape of no more are one group, which computes all in one loop nest.
+    indices do. With `beside`, elements up to which a device is not filled, chains that give tensors of one type of no
+    more are one group, which computes all in one loop nest: those that do not depend on each other, or elementwise
+    operators that read what the other gives.
     """
 
     name: ClassVar[str] = "lw-graph-fuse"
@@ -209,9 +210,9 @@ class _Grouping:
                 self._merge({self.group[each] for each in (start, op, *slices)})
 
     def join_chains(self, most: int) -> None:
-        """Make chains that do not depend on each other, and give tensors of one shape of at most so many elements, one.
+        """Make chains that give tensors of one type, of at most so many elements, one.
 
-        Those of a type, and of operators that compute an element of each in one place.
+        They do not depend on each other, but for an elementwise operator of one that reads what the other gives.
         """
         alike: dict[object, list[int]] = {}
         for number, members in self.members.items():
@@ -224,7 +225,8 @@ class _Grouping:
             count = 1
             for number in others:
                 both = self.members[first] + self.members[number]
-                if count < _MOST_BESIDE and len(both) <= self.depth and not _depends(both):
+                fits = count < _MOST_BESIDE and len(both) <= self.depth
+                if fits and _reads_in_place(self.members[number], self.members[first]) and not _depends(both):
                     self._merge({first, number})
                     count += 1
                 else:
@@ -262,6 +264,12 @@ def _outputs_of(members: list[ApplyOp]) -> list[SSAValue]:
     """Return the values of operators that others read."""
     inside = set[Operation](members)
     return [v for op in members for v in op.outputs if any(use.operation not in inside for use in v.uses)]
+
+
+def _reads_in_place(members: list[ApplyOp], others: list[ApplyOp]) -> bool:
+    """True where what operators read of others' results they read element by element."""
+    given = {v for op in others for v in op.outputs}
+    return all(kind_of(op) is Kind.ELEMENTWISE for op in members if not given.isdisjoint(op.inputs))
 
 
 def _depends(members: list[ApplyOp]) -> bool:

@@ -54,3 +54,25 @@ def test_kernels_compute_what_their_operators_say() -> None:
         found = lw.interpret(scheduled_kernel(str(task.module), schedule), *reference.inputs)
         outputs = [np.asarray(x) for x in (found if isinstance(found, tuple | list) else [found])]
         check_outputs(task.name, [f"output {k}" for k in range(len(outputs))], outputs, reference, schedule)
+
+
+def test_chains_beside_each_other_give_what_the_network_does() -> None:
+    """Concatenations that grow, each scaled behind, as DenseNet has them; and gates of two cells."""
+    net, random = lw.Network("beside"), np.random.default_rng(1)
+    x = net.input("x", (1, 3, 5, 7))
+    for number in range(3):
+        scale = net.constant(random.standard_normal((1, x.shape[1], 1, 1)).astype(np.float32))
+        new = net.apply("max_pool", net.apply("relu", x * scale), kernel=3, stride=1, padding=1)
+        x = net.apply("concatenate", x, new, axis=1)
+        y = net.apply("sigmoid", net.input(f"y{number}", (3, 11)))
+        net.output(net.apply("transpose", net.apply("tanh", y)), y)
+    net.output(x)
+    given = feeds_of(net)
+    made = net.transform(grouping_for(H200))
+    for got, wanted in zip(made.evaluate(**given), net.evaluate(**given), strict=True):
+        np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=1e-5, atol=1e-6)
+    for task in {id(pair.task): pair.task for pair in group_tasks(made, H200)}.values():
+        schedule, reference = task.default_schedule, task.reference
+        found = lw.interpret(scheduled_kernel(str(task.module), schedule), *reference.inputs)
+        outputs = [np.asarray(x) for x in (found if isinstance(found, tuple | list) else [found])]
+        check_outputs(task.name, [f"output {k}" for k in range(len(outputs))], outputs, reference, schedule)

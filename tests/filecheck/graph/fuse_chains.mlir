@@ -39,6 +39,17 @@ func.func @beside(%x: tensor<2x4xf32>, %y: tensor<4x2xf32>) -> (tensor<2x4xf32>,
   func.return %a, %b : tensor<2x4xf32>, tensor<2x4xf32>
 }
 
+// So are one that others read, too, and an elementwise one behind it; not one that moves its elements.
+// CHECK-LABEL: func.func @read_in_place
+func.func @read_in_place(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  // CHECK: lw_graph.group "exp_relu"
+  // CHECK: lw_graph.group "transpose"
+  %a = lw_graph.apply "exp" (%x) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = lw_graph.apply "relu" (%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %c = lw_graph.apply "transpose" (%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  func.return %a, %b, %c : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+}
+
 // Not where one depends on the other by way of a third kernel, nor where there is much of them.
 // CHECK-LABEL: func.func @behind
 func.func @behind(%x: tensor<2x4xf32>, %y: tensor<16x8xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>, tensor<16x8xf32>, tensor<16x8xf32>) {
