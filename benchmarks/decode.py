@@ -13,6 +13,7 @@ import argparse
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -238,10 +239,10 @@ def main() -> None:
     import torch
 
     measures: list[tuple[str, Callable[[float], str]]] = [
-        (f"attention {case}", lambda rate, case=case: measure_attention(torch, *case, rate)) for case in cases
+        (f"attention {case}", partial(measure_attention, torch, *case)) for case in cases
     ]
     if options.layers:
-        measures.append(("step", lambda rate: measure_step(torch, layer, options.layers, options.cached, rate)))
+        measures.append(("step", partial(measure_step, torch, layer, options.layers, options.cached)))
     rate = copy_gbytes_per_s(torch) * 1e9
     print(f"a copy reads and writes {rate / 1e9:.0f} GB/s\n")
     heads = ("batch", "keys", "size", "ours (us)", "PyTorch (us)", "PyTorch / ours", "floor (us)", "floor / ours")

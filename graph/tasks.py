@@ -22,6 +22,7 @@ from .joined_outputs import joined_outputs
 from .layout import in_layout
 from .network import Network
 from .operator import Kind, apply, operator
+from .passes.fuse import CHAINED
 from .passes.winograd import TILE_SIZES, by_tiles
 from .pipeline import PREPARE
 from .precision import in_precision
@@ -42,6 +43,9 @@ _FLAT = "lw-graph-flatten-softmax{{least_rows={}}},lw-graph-simplify,dce"
 _UNITS_SINCE, _TILE = 80, 16
 """The compute capability from which on attention of 16-bit floats is one group, and what divides the elements of its
 keys and values."""
+_BESIDE = 1 << 21
+"""Elements of each of several chains up to which they are one kernel. A choice: 4 MB of 16-bit floats take an H200 a
+microsecond, as a launch does."""
 _LANE_BYTES = 4
 """Bytes of a lane of attention, which is of float32."""
 
@@ -66,10 +70,10 @@ def _groups(target: Target) -> str:
         if target.kind == "cuda":
             passes += f",lw-graph-join-products{{cores={target.cores}}},{_FOR_CUDA}"
         found = GROUPED.replace(PREPARE, passes)
-        tile = attention_tile(target)
+        tile, chains = attention_tile(target), f"views=true beside={_BESIDE}"
         if not tile:
-            return found
-        return found.replace("lw-graph-fuse", f"{_FLAT.format(1)},lw-graph-fuse{{attention_tile={tile}}}")
+            return found.replace("lw-graph-fuse", f"lw-graph-fuse{{{chains}}}")
+        return found.replace("lw-graph-fuse", f"{_FLAT.format(1)},lw-graph-fuse{{attention_tile={tile} {chains}}}")
     lanes = target.vector_bytes // _LANE_BYTES
     if lanes < 2:
         return GROUPED
@@ -209,13 +213,17 @@ def group_tensors(group: GroupOp) -> list[Tensor]:
             values.update(zip(op.outputs, made, strict=True))
         elif isinstance(op, YieldOp):
             found = [values[v] for v in op.values]
-            return [*inputs, *(joined_outputs(found) if _of_parts(group) else found)]
+            return [*inputs, *(joined_outputs(found) if _in_one_nest(group) else found)]
     raise AssertionError("a group ends with a yield")
 
 
-def _of_parts(group: GroupOp) -> bool:
-    """True for a group around a product in parts: one loop nest over all of them gives all results."""
-    return any(isinstance(op, ApplyOp) and op.operator.data == "dense_parts" for op in group.body.block.ops)
+def _in_one_nest(group: GroupOp) -> bool:
+    """True for a group around a product in parts, and for chains beside each other: one loop nest gives all results."""
+    ops = [op for op in group.body.block.ops if isinstance(op, ApplyOp)]
+    if any(op.operator.data == "dense_parts" for op in ops):
+        return True
+    ends = {v.owner for op in group.body.block.ops if isinstance(op, YieldOp) for v in op.values}
+    return len(ends) > 1 and all(operator(op.operator.data).kind in CHAINED for op in ops)
 
 
 def _operands(op: ApplyOp, values: dict[SSAValue, Tensor]) -> list[Tensor | Expr]:

@@ -23,6 +23,10 @@ from ._rewrite import group_label, networks, producer, put_in_order, users
 
 _LOOKING_UP = ("take", "take_along_axis")
 """Operators that read their first input where data say: what comes before that one is computed first."""
+CHAINED = (Kind.ELEMENTWISE, Kind.INJECTIVE, Kind.VIEW)
+"""Kinds of operators of a chain, which has no other."""
+_MOST_BESIDE = 4
+"""Chains beside each other in a group, at most. A choice: what they give is in memory together."""
 _REPEATING = ("broadcast_to", "tile", "repeat", "resize2d")
 """Operators that read an element more than once: what comes before them is computed first."""
 
@@ -39,21 +43,28 @@ class Fuse(ModulePass):
     `depth` is the most operators of a group. With `attention_rows`, two products with a softmax between them and
     elementwise operators before that are one group where they have so many rows at least, of float32; with
     `attention_tile` where that divides the elements of keys and values, of 16-bit floats, with any number of rows.
+    With `views`, chains go on behind views, which are computed with them: on GPUs a launch takes longer than the
+    indices do. With `beside`, elements up to which a device is not filled, chains that give tensors of one type of no
+    more are one group, which computes all in one loop nest: those that do not depend on each other, or elementwise
+    operators that read what the other gives.
     """
 
     name: ClassVar[str] = "lw-graph-fuse"
     depth: int = 64
     attention_rows: int = 0
     attention_tile: int = 0
+    views: bool = False
+    beside: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in networks(op):
-            grouping = _Grouping(function, self.depth)
+            grouping = _Grouping(function, self.depth, self.views)
             if self.attention_rows:
                 grouping.join_attention(Form(("float32",), self.attention_rows, lanes=True))
             if self.attention_tile:
                 grouping.join_attention(Form(NARROW_FLOATS, tile=self.attention_tile))
             grouping.run()
+            grouping.join_chains(self.beside)
             for members in grouping.groups():
                 _make_group(members)
             put_in_order(function.body.block)
@@ -71,7 +82,7 @@ def kind_of(op: Operation) -> Kind | None:
 class _Grouping:
     """A partition of operators into groups, as a group number for each."""
 
-    def __init__(self, function: FuncOp, depth: int) -> None:
+    def __init__(self, function: FuncOp, depth: int, views: bool) -> None:
         self.ops = [
             op
             for op in function.body.block.ops
@@ -81,7 +92,7 @@ class _Grouping:
         self.ends = post_dominators(function.body.block)
         self.group: dict[Operation, int] = {op: n for n, op in enumerate(self.ops)}
         self.members: dict[int, list[ApplyOp]] = {n: [op] for n, op in enumerate(self.ops)}
-        self.depth = depth
+        self.depth, self.views = depth, views
 
     def join_attention(self, form: Form) -> None:
         """Make each attention of a form a group."""
@@ -114,10 +125,14 @@ class _Grouping:
         """Grow a group along its post-dominators, while all operators on the paths to the next one may join."""
         last: Operation = max(self.members[self.group[start]], key=self.order.__getitem__)
         while True:
-            end = self.ends.get(last)
+            end = self._end_of(last)
             if not isinstance(end, ApplyOp):
                 return
             region = region_between(last, end)
+            views = [op for op in region if isinstance(op, ApplyOp) and kind_of(op) is Kind.VIEW] if self.views else []
+            region = [op for op in region if op not in views]
+            if views and (joins != self._joins_chain or self._heads(end) is not None):
+                return
             if not all(joins(start, op, op is end) for op in region):
                 return
             found = {self.group[start], *(self.group[op] for op in region)}
@@ -126,8 +141,16 @@ class _Grouping:
             if sum(len(self.members[n]) for n in found) > self.depth:
                 return
             last = self._merge(found)
+            self.members[self.group[last]] += views
             if kind_of(end) in (Kind.REDUCTION, Kind.ROWS):
                 return
+
+    def _end_of(self, op: Operation) -> Operation | None:
+        """Return where all paths from an operator meet again; behind views, where these may join."""
+        end = self.ends.get(op)
+        while self.views and end is not None and kind_of(end) is Kind.VIEW:
+            end = self.ends.get(end)
+        return end
 
     def _joins_anchor(self, start: ApplyOp, op: Operation, is_end: bool) -> bool:
         if kind_of(op) is not Kind.ELEMENTWISE or self._heads(op) is not None or len(self.members[self.group[op]]) > 1:
@@ -186,6 +209,29 @@ class _Grouping:
                 slices = [v.owner for v in op.inputs if _is_slice_for(v, op)]
                 self._merge({self.group[each] for each in (start, op, *slices)})
 
+    def join_chains(self, most: int) -> None:
+        """Make chains that give tensors of one type, of at most so many elements, one.
+
+        They do not depend on each other, but for an elementwise operator of one that reads what the other gives.
+        """
+        alike: dict[object, list[int]] = {}
+        for number, members in self.members.items():
+            if members and all(kind_of(m) in CHAINED for m in members):
+                last = _last_shape(members, self.order)
+                if prod(shape_of(last)) <= most and len(_outputs_of(members)) == 1:
+                    alike.setdefault(last.type, []).append(number)
+        for numbers in alike.values():
+            first, *others = numbers
+            count = 1
+            for number in others:
+                both = self.members[first] + self.members[number]
+                fits = count < _MOST_BESIDE and len(both) <= self.depth
+                if fits and _reads_in_place(self.members[number], self.members[first]) and not _depends(both):
+                    self._merge({first, number})
+                    count += 1
+                else:
+                    first, count = number, 1
+
     def _merge(self, found: Iterable[int]) -> Operation:
         """Join groups under one number; returns the last operator of the result."""
         numbers = sorted(found)
@@ -214,13 +260,38 @@ def _last_shape(members: list[ApplyOp], order: dict[Operation, int]) -> SSAValue
     return max(members, key=order.__getitem__).outputs[0]
 
 
+def _outputs_of(members: list[ApplyOp]) -> list[SSAValue]:
+    """Return the values of operators that others read."""
+    inside = set[Operation](members)
+    return [v for op in members for v in op.outputs if any(use.operation not in inside for use in v.uses)]
+
+
+def _reads_in_place(members: list[ApplyOp], others: list[ApplyOp]) -> bool:
+    """True where what operators read of others' results they read element by element."""
+    given = {v for op in others for v in op.outputs}
+    return all(kind_of(op) is Kind.ELEMENTWISE for op in members if not given.isdisjoint(op.inputs))
+
+
+def _depends(members: list[ApplyOp]) -> bool:
+    """True where some of several operators depend on others by way of operators that are not among them."""
+    inside = set[Operation](members)
+    waiting: list[Operation] = [u for op in members for v in op.outputs for u in users(v) if u not in inside]
+    seen = set(waiting)
+    while waiting:
+        op = waiting.pop()
+        for user in (u for v in op.results for u in users(v)):
+            if user in inside:
+                return True
+            if user not in seen:
+                seen.add(user)
+                waiting.append(user)
+    return False
+
+
 def _make_group(members: list[ApplyOp]) -> None:
     inside = set[Operation](members)
     last = members[-1]
-    outputs: list[SSAValue] = [
-        v for op in members for v in op.outputs if any(use.operation not in inside for use in v.uses)
-    ]
-    outputs = outputs or list(last.outputs)
+    outputs = _outputs_of(members) or list(last.outputs)
     inputs: dict[SSAValue, None] = {}
     for op in members:
         for value in op.inputs:

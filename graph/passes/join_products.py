@@ -10,11 +10,12 @@ from typing import ClassVar
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
-from ...dialects.numpy_types import NARROW_FLOATS
+from ...dialects.numpy_types import FLOATS, NARROW_FLOATS
 from ..runtime.plan import ALIGNMENT
 from ..types import dtype_of, shape_of
 from ._rewrite import (
@@ -45,6 +46,9 @@ class JoinProducts(ModulePass):
     16-bit floats, of more rows than `lw-graph-split-products` takes. Products are joined where one has not a tile for
     each of the `cores`: 128 rows of 768 columns have 6 for the 132 of an H200. Not joined are those that an elementwise
     operator reads, which shares a kernel with one, and such as have constants added to some.
+
+    Products of one row, of any floats and of any columns, are slices of one where these start on multiples of ALIGNMENT
+    bytes: of a token, queries, keys and values. Not joined are those that elementwise operators alone read.
     """
 
     name: ClassVar[str] = "lw-graph-join-products"
@@ -64,6 +68,8 @@ class JoinProducts(ModulePass):
         for products in alike.values():
             if len(products) > 1 and _is_aligned(products[0].outputs[0], 1):
                 _join(products)
+        for tokens in _of_one_row(applied(op)):
+            _join_row(tokens)
         for function in networks(op):
             put_in_order(function.body.block)
 
@@ -128,14 +134,49 @@ def _is_joined(product: ApplyOp) -> bool:
 
 def _join(products: Sequence[ApplyOp]) -> None:
     """Put one product in the place of several of the same tensor, and its parts in the place of their results."""
-    first, biases = products[0], [_bias_of(product) for product in products]
-    before = Before(first)
-    made = before.apply("dense", first.inputs[0], before.apply("concatenate", *(p.inputs[1] for p in products), axis=0))
-    columns = shape_of(first.outputs[0])[1]
-    added = [next(v for v in op.inputs if v is not p.outputs[0]) for op, p in zip(biases, products, strict=True) if op]
-    if added:
-        flat = [before.reshape(v, (columns,)) for v in added]
-        made = before.apply("add", made, before.apply("concatenate", *flat, axis=0))
-    turned = _turned(made, len(products))
+    biases = [_bias_of(product) for product in products]
+    turned = _turned(_product_of_all(products), len(products))
     for number, (product, bias) in enumerate(zip(products, biases, strict=True)):
         _replace_by_part(bias or product, turned, number)
+
+
+def _product_of_all(products: Sequence[ApplyOp]) -> SSAValue:
+    """Add one product with the weights, and the biases, of several of the same tensor; its columns are theirs."""
+    first, before = products[0], Before(products[0])
+    made = before.apply("dense", first.inputs[0], before.apply("concatenate", *(p.inputs[1] for p in products), axis=0))
+    biased = [(op, p.outputs[0]) for p in products if (op := _bias_of(p)) is not None]
+    if biased:
+        flat = [before.reshape(v, (prod(shape_of(v)),)) for op, own in biased for v in op.inputs if v is not own]
+        made = before.apply("add", made, before.apply("concatenate", *flat, axis=0))
+    return made
+
+
+def _of_one_row(ops: Sequence[ApplyOp]) -> list[list[ApplyOp]]:
+    """Return the products of one row that are to be one, in lists."""
+    alike: dict[object, list[ApplyOp]] = {}
+    for op in ops:
+        if op.operator.data != "dense" or not is_constant(op.inputs[1]) or shape_of(op.outputs[0])[0] != 1:
+            continue
+        last = _bias_of(op) or op
+        if dtype_of(op.outputs[0]) in FLOATS and _is_aligned(op.outputs[0], 1) and _is_read_otherwise(last.outputs[0]):
+            alike.setdefault((op.inputs[0], last is op), []).append(op)
+    return [products for products in alike.values() if len(products) > 1]
+
+
+def _is_read_otherwise(value: SSAValue) -> bool:
+    """True where something reads a value that shares no kernel with what gives it."""
+    return not all(is_elementwise(op) for op in readers(value)) and not any(
+        isinstance(op, ReturnOp) for op in readers(value)
+    )
+
+
+def _join_row(products: Sequence[ApplyOp]) -> None:
+    """Put one product in the place of several of the same row, and slices of it in the place of their results."""
+    biases, made = [_bias_of(product) for product in products], _product_of_all(products)
+    start = 0
+    for product, bias in zip(products, biases, strict=True):
+        op, columns = bias or product, shape_of(product.outputs[0])[1]
+        before = Before(op)
+        part = before.apply("strided_slice", made, begin=[start], end=[start + columns], strides=[1], axes=[1])
+        replace(op, [before.reshape(part, shape_of(op.outputs[0]))])
+        start += columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,19 @@ from .tensor_model import OTHER_REGISTERS, Array, TensorModel
 SUSTAINED = 0.85
 """Part of the data sheet's rate, 2048 multiply-adds of fp16 a cycle and multiprocessor, that the clock leaves under
 load: products of 4096 take 149 us at that rate, and 183 by cuBLAS on an H200."""
-FILL_BYTES_PER_CYCLE = 48
-"""Bytes that a multiprocessor gets from the second-level cache in a cycle by its copy engine: products of 1024 to 4096
-in tiles of 128 x 128 and 64 x 128, which wait for little else, take 44 to 48 on an H200."""
+FILL_BYTES_PER_CYCLE = 64
+"""Bytes that a multiprocessor gets from the second-level cache in a cycle by its copy engine. Products of 1024 x 1536 x
+2048 take 67 on an H200 in tiles of 64 x 192; those of 128 x 96 and 128 x 128 take 49 and 55, as shared memory is what
+they wait for. Of 48 and 64 the choices differ there alone, among products of 128 to 8192 rows."""
+CORRECTED_FLOPS, OTHER_FILL = 5e9, 48
+"""Operations up to which the cost model that ships corrects estimates, and the bytes of those that it was trained on,
+and of copies by threads: with 64, and lines, 8 of 12 products of 128 to 1024 rows took other schedules, which nobody
+measured."""
+LINE_CYCLES = 1.75
+"""Cycles of a multiprocessor for a line of the second-level cache. Rows of 4112 bytes, whose 128 for a fill lie in two
+lines, take 1.6 to 1.9 a line on an H200, in three forms of tiles of products of 1024 x 1536 x 2056."""
+LINE_BYTES = 128
+"""Bytes of such a line."""
 BULK_APART, COPIED_APART = 0.05, 0.17
 """Part of the time of what runs beside the slowest unit that is not hidden, where the copy engine copies, and where
 threads do: products of 4096 take 203 us and 269, by hand on an H200."""
@@ -37,13 +48,14 @@ class GroupModel(TensorModel):
 
     `columns` names the columns of the instruction ("" for those of `intrinsic`), `resident` the blocks that fit a
     multiprocessor. Factors are copied in `bulk` by the copy engine, or by threads; `turned` ones lie with rows of the
-    matrix as neighbours.
+    matrix as neighbours. `row_bytes` are those from one row of a factor in memory to the next.
     """
 
     columns: str = ""
     resident: str = ""
     bulk: bool = False
     turned: tuple[bool, bool] = (False, False)
+    row_bytes: tuple[int, int] = (LINE_BYTES, LINE_BYTES)
 
     def columns_of(self, c: Columns) -> Array:
         return np.asarray(c[self.columns], np.float64) if self.columns else super().columns_of(c)
@@ -95,16 +107,40 @@ class GroupModel(TensorModel):
         parts = [
             resident * products,
             resident * moved / on.shared_bytes_per_cycle,
-            resident * self.fill_bytes(c) / FILL_BYTES_PER_CYCLE,
+            resident * self.fill_bytes(c) / self._fill_rate,
+            resident * self._lines(c) * self._line_cycles,
             self._distinct(c, resident) * self._fill(c) * self._bytes / (MEMORY_BYTES_PER_S / CLOCK_HZ),
         ]
         if not self.bulk:
             parts.append(resident * self.threads(c) / 32 / on.schedulers * self._copy_instructions(c))
         busy = self._busy(c, parts, BULK_APART if self.bulk else COPIED_APART)
         alone = products + self._unhidden(c) + 2 * BARRIER_CYCLES
-        arriving = GLOBAL_LATENCY + resident * self.fill_bytes(c) / FILL_BYTES_PER_CYCLE
+        arriving = GLOBAL_LATENCY + resident * self.fill_bytes(c) / self._fill_rate
         ahead = arriving / np.maximum(1.0, c[self.stages] - 1.0)
         return np.asarray(np.maximum(busy, np.maximum(alone, ahead)))
+
+    @property
+    def _is_by_lines(self) -> bool:
+        """True for products to which the rates of bytes and of lines by the copy engine apply."""
+        return self.bulk and 2 * self.batch * prod(self.rows) * self.depth > CORRECTED_FLOPS
+
+    @property
+    def _fill_rate(self) -> float:
+        """Bytes of fills that come in a cycle."""
+        return FILL_BYTES_PER_CYCLE if self._is_by_lines else OTHER_FILL
+
+    @property
+    def _line_cycles(self) -> float:
+        return LINE_CYCLES if self._is_by_lines else 0.0
+
+    def _lines(self, c: Columns) -> Array:
+        """Lines that the rows of a fill lie in, in the mean of where these start in a line."""
+        fill, found = self._fill(c), np.zeros(len(c[self.steps]))
+        for tile, turned, stride in zip(self._tile(c), self.turned, self.row_bytes, strict=True):
+            rows, length = (fill, tile) if turned else (tile, fill)
+            across = LINE_BYTES - gcd(stride, LINE_BYTES)
+            found += rows * np.maximum(1.0, (length * self._bytes + across) / LINE_BYTES)
+        return found
 
     def _distinct(self, c: Columns, resident: Array) -> Array:
         """Rows of both factors that all blocks which run at a time read: others of them find them in the cache."""
@@ -118,5 +154,5 @@ class GroupModel(TensorModel):
     def _of_ends(self, c: Columns, rounds: Array) -> Array:
         """Cycles of the first copies and the last stores, which nothing hides of a block alone; several take turns."""
         m, n = self._tile(c)
-        end = 2 * GLOBAL_LATENCY + m * n * self.intrinsic.a.bytes / FILL_BYTES_PER_CYCLE
+        end = 2 * GLOBAL_LATENCY + m * n * self.intrinsic.a.bytes / self._fill_rate
         return np.asarray(end * np.maximum(1.0, rounds / self._resident(c)))

@@ -9,10 +9,11 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ...dialects.buffers import SWIZZLES
+from ...dialects.buffers import SWIZZLES, buffer_shape
+from ...dialects.element import element_bytes
 from ...dialects.intrinsics import Family
 from ...dialects.target import Target
-from ...passes.analysis.matrix_product import TURNED_BYTES
+from ...passes.analysis.matrix_product import TURNED_BYTES, element_of_buffer
 from ..estimates.group_model import GroupModel
 from ..estimates.tensor_model import TensorModel
 from ..sketch.hole import Columns, Derived, Hole
@@ -278,4 +279,11 @@ def tensor_model(plan: TensorPlan) -> TensorModel:
         resident=plan.resident.name,
         bulk=plan.bulk,
         turned=(product.a.turned, product.b.turned),
+        row_bytes=(_row_bytes(product.a), _row_bytes(product.b)),
     )
+
+
+def _row_bytes(factor: Factor) -> int:
+    """Return the bytes from one row of a factor in memory to the next."""
+    buffer = factor.operand.buffer
+    return buffer_shape(buffer)[-1] * element_bytes(element_of_buffer(buffer))

@@ -65,6 +65,35 @@ def test_which_products_are_joined() -> None:
     assert products_of(20, (10, 10), turned) == 2  # parts would not start where memory is aligned
 
 
+@pytest.mark.parametrize("precision", ["float16", None])
+def test_products_of_a_token_are_one_whatever_their_columns(precision: str | None) -> None:
+    def kernels(rows: int, read: Any, columns: tuple[int, ...] = (256, 128, 384)) -> int:
+        net: Any = lw.Network("token")
+        x = net.input("x", (rows, 40))
+        made = [projected(net, x, f"w{k}", n, 40) for k, n in enumerate(columns)]
+        net.output(*(read(net, value) for value in made))
+        return sum("dense" in kernel for kernel in check(net, precision))
+
+    assert kernels(1, turned) == 1
+    assert kernels(2, turned) == 3
+    assert kernels(1, turned, (256, 100, 384)) == 2  # parts behind 100 columns would not start where memory is aligned
+    assert kernels(1, lambda net, value: net.gelu(value)) == 3
+    assert kernels(1, lambda net, value: value) == 3
+
+
+def test_a_token_of_attention_has_one_product_for_queries_keys_and_values() -> None:
+    net: Any = lw.Network("token")
+    x = net.input("x", (1, 256))
+    cache = [net.input(name, (2, 7, 64)) for name in "kv"]
+    made = [projected(net, x, f"w{k}", n, 256) for k, n in enumerate((256, 128, 128))]
+    halves = net.split(net.reshape(made[0], shape=(4, 64)), sections=2, axis=1)
+    q = net.reshape(net.concatenate(net.negative(halves[1]), halves[0], axis=1), shape=(2, 2, 64))
+    k, v = (net.concatenate(c, net.reshape(m, shape=(2, 1, 64)), axis=1) for c, m in zip(cache, made[1:], strict=True))
+    scores = net.batch_matmul(q, k, transpose_b=True) * 0.125
+    net.output(net.batch_matmul(net.softmax(scores), v))
+    assert sum("dense" in kernel for kernel in check(net)) == 1
+
+
 def test_products_that_fill_a_device_stay_apart() -> None:
     net: Any = lw.Network("large")
     x = net.input("x", (256, 16))
