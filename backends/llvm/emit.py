@@ -26,6 +26,7 @@ from .outside import CheckedAccess
 from .parallel import emit_parallel_call
 from .symbols import RUN_SYMBOL, TIME_SYMBOL
 from .tiles import TILE, begin_loop, end_loop, tiles_of_loop
+from .turned_loads import turned_loads
 from .types import buffer_bytes
 
 _LDEXP = frozenset({"avx512f", "avx512vl"})
@@ -91,8 +92,15 @@ def buffer_parameter(name: str, buffer_type: MemRefType[Attribute]) -> str:
 
 
 def emit_block(f: Function, block: Block) -> None:
-    """Print a block's operations in order."""
+    """Print a block's operations in order, but loads that are made together with the first of them."""
+    together = {} if f.module.check_addresses else turned_loads(block)
+    made: set[Operation] = set()
     for op in block.ops:
+        if op in together:
+            memory.emit_loads_together(f, op, together[op])
+            made.update(load for group in together[op] for load in group.loads)
+        if op in made:
+            continue
         handler = _HANDLERS.get(type(op))
         if handler is None:
             raise ops.unsupported(op)

@@ -15,6 +15,7 @@ from ...dialects import kernel
 from ...dialects.names import LONGEST_NAME
 from ..unsupported import UnsupportedError
 from .function import Function
+from .turned_loads import TurnedLoads, emit_turned
 from .types import element_text, lanes_of, stored_bytes, stored_text, vector_text
 
 ALL_ON = "splat (i1 true)"
@@ -82,6 +83,13 @@ def emit_load(f: Function, op: Operation) -> None:
     if element == "i1":
         value = _as_truth(f, value, lanes)
     f.names[result] = value
+
+
+def emit_loads_together(f: Function, op: kernel.LoadOp, groups: list[TurnedLoads]) -> None:
+    """Print loads of neighbouring columns, of which `op` is one, as rows that are transposed."""
+    element = _element(f, op.buffer)
+    for group in groups:
+        emit_turned(f, group, lambda offset: address(f, op.buffer, op.index, offset, element))
 
 
 def _reads_near(op: Operation, lanes: int, stored: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -33,10 +33,12 @@ chose candidates 9% from the best of 16, in geometric mean over ten operators, a
 MEMORY_BYTES_PER_CYCLE = 5
 """Bytes from memory, of one core: about 16 GB/s (a Zen 3, other work beside) at 3.2 GHz, a clock that is assumed."""
 PACK_CYCLES = 1.0
-"""Cycles to lay out one element anew where it stays in the caches (measured on a Zen 5)."""
+"""Cycles to lay out one element anew where it stays in the caches (measured on a Zen 5). What lies in lines along other
+axes and is transposed in registers takes 0.5 to 0.9 (an Emerald Rapids, at an assumed 2.3 GHz)."""
 APART_PACK_CYCLES = 5.0
-"""The same in a tile where neighbouring lanes are not neighbours in memory. Fitted, not measured
-by itself: what three shown operators on a Zen 3 took beyond the estimate with 1 comes to 2, 6 and 9."""
+"""The same where neither neighbouring lanes nor terms are neighbours in memory. Fitted, not measured by itself: what
+three shown operators on a Zen 3 took beyond the estimate with 1 comes to 2, 6 and 9. With 1 for what is packed ahead of
+all tiles, a convolution of 3 channels with stride 2 took 2.7 ms, so it takes 1.2 (Emerald Rapids)."""
 FAR_PACK_CYCLES = 3.0
 """Cycles more for an element that goes through memory, fresh pages included (measured on a Zen 5)."""
 MOST_COPIES = 256
@@ -104,8 +106,8 @@ class TileModel:
     """The shape of one tiled reduction: extents, holes, and along which axes each operand moves, and the result.
 
     `outer` are axes that are not tiled, and their extents. Axes that became lanes together are one axis here, under one
-    name. `packed` are the elements that are laid out anew before the reduction, all at once, `tile_pack_cycles` the
-    cycles of one that is laid out in a tile; `turning` are the cycles of an epilogue that writes along another axis.
+    name. `packed` are the elements that are laid out anew before the reduction, all at once, `pack_cycles` the cycles
+    of one, in a tile or before; `turning` are the cycles of an epilogue that writes along another axis.
     """
 
     target: Target
@@ -120,7 +122,7 @@ class TileModel:
     operands: tuple[Operand, ...]
     result: Operand
     padded_inline: bool
-    tile_pack_cycles: float = PACK_CYCLES
+    pack_cycles: float = PACK_CYCLES
     packed: int = 0
     turning: float = 0.0
 
@@ -132,7 +134,24 @@ class TileModel:
         vectors = c[self.vector.inner] * self._registers_a_vector(c)
         tile = self._row_tile(c) * vectors
         read = [self._loads(c, o, vectors.astype(np.float64)) for o in self.operands if self.vector.name in o.axes]
-        return np.asarray(tile + np.sum(read, axis=0) + 1)
+        again = [self._read_again(c, o) for o in self.operands if self.vector.name not in o.axes]
+        return np.asarray(tile + np.sum(read, axis=0) + np.maximum(1, np.sum(again, axis=0)))
+
+    def _read_again(self, c: Columns, operand: Operand) -> Array:
+        """Elements that several of the steps written out read for all lanes: each is loaded once, and kept until then.
+
+        Pixels that taps share, with lanes along channels: of 3 taps for 14 pixels in a row 16 are kept beside the 28
+        sums, of which LLVM spills some in each step (512x28x28 by 2: 44 GF/s, 100 of 14 sums; one core of an Emerald
+        Rapids).
+        """
+        cover = self._register_tile(c) | {a.name: c[a.unroll].astype(np.float64) for a in self.reduce}
+        reads, elements = np.ones(len(c[self.lanes])), np.ones(len(c[self.lanes]))
+        for terms in operand.dimensions:
+            places = prod((cover[axis] for axis, _ in terms), start=np.ones(()))
+            apart = gcd(*(step for _, step in terms)) or 1
+            span = 1.0 + sum(abs(step) // apart * (cover[axis] - 1.0) for axis, step in terms)
+            reads, elements = reads * places, elements * np.minimum(places, span)
+        return np.asarray(np.minimum(elements, reads - elements))
 
     def _slowed(self, c: Columns) -> Array:
         """Factor of code that keeps no register free, and of tiles that do not divide what they are of."""
@@ -301,7 +320,7 @@ class TileModel:
         if self.panel == "direct":
             cycles = cycles * UNPACKED
         far = min(1.0, self.packed * self.element_bytes / (FAR_L2 * max(1, self.target.l2_bytes)))
-        cycles = cycles + self.packed * (PACK_CYCLES + FAR_PACK_CYCLES * far) / self.target.cores
+        cycles = cycles + self.packed * (self.pack_cycles + FAR_PACK_CYCLES * far) / self.target.cores
         if self.padded_inline:
             cycles = cycles * PADDED_INLINE
         cycles = cycles + self.turning / self.target.cores
@@ -316,4 +335,4 @@ class TileModel:
         for operand in self.operands:
             if self.vector.name in operand.axes:
                 elements = elements + operand.footprint(cover) / self.element_bytes
-        return np.asarray(elements * self.tile_pack_cycles)
+        return np.asarray(elements * self.pack_cycles)

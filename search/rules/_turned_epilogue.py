@@ -1,10 +1,11 @@
-"""Cost of an epilogue that writes along another axis than the results lie along, in their tile or apart."""
+"""Cost of results that are written along another axis than their lanes, or by their epilogue, in the tile or apart."""
 
 from __future__ import annotations
 
 from math import prod
 
 from ...dialects.element import element_bytes
+from ...passes.analysis.nest import buffer_name
 from ..sketch.draft import Draft
 from ..structure.anchor import Anchor
 from ..structure.strides import accesses
@@ -32,7 +33,23 @@ def turning_cycles(draft: Draft, anchor: Anchor, apart: bool = False) -> float:
     axes = turned_axes(block)
     if axes is None:
         return 0.0
-    step = abs(accesses(block)[0].step(axes[0]) or 0) * element_bytes(anchor.element)
-    scatter = SCATTER_CYCLES if step % ALIAS_BYTES else ALIASED_CYCLES
+    scatter = _scatter_cycles(anchor, accesses(block)[0].step(axes[0]))
     turn = COSTLY_TURN_CYCLES if is_costly(block) else TURN_CYCLES
     return prod(a.extent for a in anchor.spatial) * (turn if apart else scatter)
+
+
+def stored_apart_cycles(draft: Draft, anchor: Anchor, lanes: str) -> float:
+    """Cycles to store all results in their tile, in lanes along one of their axes; 0 where these are neighbours."""
+    block = draft.block(anchor.epilogue or anchor.block)
+    axis = lanes
+    if anchor.epilogue is not None:
+        written = [e.as_axis() for e in draft.block(anchor.block).write_indices[0]]
+        (read,) = {load.indices.data for load in block.loads if buffer_name(load.buffer) == anchor.output}
+        axis = read[written.index(lanes)].as_axis() or lanes
+    step = accesses(block)[0].step(block.bound[axis].as_axis() or axis)
+    return 0.0 if step == 1 else prod(a.extent for a in anchor.spatial) * _scatter_cycles(anchor, step)
+
+
+def _scatter_cycles(anchor: Anchor, step: int | None) -> float:
+    """Cycles to store one lane of a vector where the next is so many elements further."""
+    return SCATTER_CYCLES if abs(step or 0) * element_bytes(anchor.element) % ALIAS_BYTES else ALIASED_CYCLES

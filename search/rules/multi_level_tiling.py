@@ -26,20 +26,17 @@ from ..structure.anchor import Anchor, Operand
 from ..structure.strides import WIDEST_STRIDE, accesses, output_bytes
 from ._ahead import pack_ahead
 from ._structures import tile_anchors
-from ._tile_plan import TilePlan, Variant, block_limits, plan_tiles, tile_model, variants
+from ._tile_plan import SHORTEST_LINE, TilePlan, Variant, block_limits, plan_tiles, tile_model, variants
 from ._turned_epilogue import turning_cycles
 from .injective import spread
 
 LINE_BYTES = 64
-"""Of a cache of current CPUs: so much of an operand is copied to a panel at a time.
+"""Of a cache of current CPUs: so much of each row of an operand is laid out at a time, and transposed in registers.
 
-A vector of lanes gathers from as many lines, and where rows are powers of two apart these share a few places of the
-first-level cache, so that each is loaded anew for each of its elements (one core of an AMD EPYC, Zen 3, other work
-beside; a product of 64 x 1024 with a weight of 1024 rows: 12.8 ms in lanes, 2.5 ms in lines, 1.7 ms in oneDNN; of 128 x
-768 with 768 rows: 3.07 and 2.98 ms; of 100 x 700 with 500 rows: 1.47 and 1.38 ms)."""
-SHORTEST_LINE = 4
-"""Elements that are next to each other in an operand, at least, to be copied in lines. With 2 and 8 none of 58 default
-schedules changes (Zen 3)."""
+Where rows are powers of two apart they share a few places of the first-level cache, and a vector of lanes would load
+all their lines anew for each column (one core of an AMD EPYC, Zen 3; a product of 64 x 1024 with a weight of 1024 rows:
+12.8 ms so, 2.5 ms in copies of a line, 1.7 ms in oneDNN). Copies of a line, element by element, took 3.6 ms of the 8.6
+of a product of 128 x 768 with 3072 rows on an Emerald Rapids, which transposed takes 5.5 in all, PyTorch 6.3."""
 
 
 class MultiLevelTiling(SketchRule):
@@ -172,7 +169,7 @@ def _accumulate(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
         draft.do(SetScope, block=block, scope="local")
     draft.do(ReverseComputeAt, block=out, loop=loops.tasks)
     fused = plan.variant.axes
-    if len(fused) > 1:
+    if len(fused) > 1 or plan.variant.vector[-1] != plan.anchor.spatial[-1]:
         names = [e.as_axis() for e in draft.block(block).write_indices[0]]
         kept = [n for n in names if n is not None and n not in fused]
         draft.do(TransformLayout, block=block, buffer=buffer, layout=(*kept, "*".join(fused)))
@@ -183,12 +180,12 @@ def _place(draft: Draft, plan: TilePlan, loops: _TileLoops, panel: str) -> None:
     """Pack a panel in lines or in lanes: in each tile, or before all of them, by all threads."""
     if plan.variant.panel == "inner":
         draft.do(ComputeAt, block=panel, loop=loops.blocks, unit_loops=True)  # a panel may be one lane wide
-    if line := _line(draft, panel):
+    line = _line(draft, panel)
+    lanes = draft.loops(panel)[-1]
+    draft.do(Split, block=panel, loop=lanes, factors=(0, plan.lanes))
+    if line is not None:
         _copy_lines(draft, panel, *line)
-    else:
-        around = draft.loops(panel)
-        draft.do(Split, block=panel, loop=around[-1], factors=(0, plan.lanes))
-        draft.do(Vectorize, block=panel, loop=f"{around[-1]}1")
+    draft.do(Vectorize, block=panel, loop=f"{lanes}1")
     if plan.variant.panel == "root" and plan.is_parallel:
         around = draft.loops(panel)
         outer = around[: max(1, min(2, len(around) - 1))]
@@ -219,11 +216,11 @@ def _line(draft: Draft, panel: str) -> tuple[list[ForOp], int] | None:
 
 
 def _copy_lines(draft: Draft, panel: str, run: list[ForOp], most: int) -> None:
-    """Copy a line of the operand's at a time: the loops that run through it innermost, and written out."""
-    lane = draft.loops(panel)[-1]
+    """Copy lines of the operand's at a time, one for each lane: the loops that run through them written out."""
+    *_, lane, lanes = draft.loops(panel)
     first, *rest = [loop.loop_name for loop in run]
     inner = prod(loop.size for loop in run[1:])
     _, first = draft.split(panel, first, (0, -(-most // inner)))
-    draft.order(panel, [lane, first, *rest])
+    draft.order(panel, [lane, first, *rest, lanes])
     for name in (first, *rest):
         draft.do(Unroll, block=panel, loop=name)

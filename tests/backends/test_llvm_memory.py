@@ -8,24 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from kernel_elements import DTYPE
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
+from kernel_texts import compare, parse, protect
 
 import loopwright as lw
 from loopwright.backends import arrays
 from loopwright.backends.build import build
-from loopwright.backends.context import create_context
-from loopwright.backends.kernel_function import Kernel
 from loopwright.backends.llvm.executable import LlvmExecutable
-from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.target import Target
 from loopwright.search.named_workloads import conv2d_nhwc
 
 N = 160
-
-
-def parse(text: str) -> ModuleOp:
-    return Parser(create_context(), text).parse_module()
 
 
 def values(kind: str, size: int, seed: int = 0) -> np.ndarray:
@@ -39,21 +31,6 @@ def check(text: str, *arrays: np.ndarray, vector_bytes: int = 64, cores: int = 1
     """Run both ways; elements that the interpreter never wrote must not have changed."""
     module = parse(text)
     return compare(build(module, Target(vector_bytes=vector_bytes, cores=cores)), module, *arrays)
-
-
-def compare(kernel: Kernel, module: ModuleOp, *arrays: np.ndarray) -> np.ndarray:
-    """Run a kernel and the interpreter on the module it was built from."""
-    (expected,) = run_kernel(module, arrays)
-    out = np.zeros(expected.shape, expected.dtype)
-    kernel(*arrays, out)
-    untouched = np.isnan(expected) if expected.dtype.kind == "f" else expected == _least(expected.dtype)
-    np.testing.assert_array_equal(out[~untouched], expected[~untouched])
-    assert not out[untouched].any()
-    return out
-
-
-def _least(dtype: np.dtype) -> int:
-    return 0 if dtype.kind == "b" else int(np.iinfo(dtype).min)
 
 
 def copy_text(kind: str, lanes: int | None, load: str, store: str, before: str = "") -> str:
@@ -121,13 +98,6 @@ def test_load_stays_inside(stride: int, edge: str, on: int) -> None:
     }}"""
     out = build(parse(text), Target(vector_bytes=64))(a)
     np.testing.assert_array_equal(out, np.where(np.arange(lanes) < on, np.arange(lanes) * stride, 0))
-
-
-def protect(memory: object, start: int, size: int) -> None:
-    import ctypes
-
-    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))  # type: ignore[arg-type]
-    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address + start), ctypes.c_size_t(size), 0) == 0
 
 
 @pytest.mark.parametrize("stride", [-3, -1, 2, 5])

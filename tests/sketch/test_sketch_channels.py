@@ -1,0 +1,150 @@
+"""Convolutions with lanes along their output channels: filters packed in lines, pixels read one by one."""
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.passes.schedule.compute_inline import ComputeInline
+from loopwright.search.estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, TileModel
+from loopwright.search.rules._tile_plan import plan_tiles, tile_model, variants
+from loopwright.search.sketch.draft import Draft
+from loopwright.search.sketch.sketch import Sketch
+from loopwright.search.structure.anchor import anchors_in
+
+CPU = "llvm cores=1 vector_bytes=32 vector_registers=16"
+Workload = Callable[[], list[te.Tensor]]
+
+
+def convolution(
+    n: int, c: int, size: int, f: int, k: int, stride: int = 1, dilation: int = 1, constant: bool = False
+) -> list[te.Tensor]:
+    data = te.placeholder((n, c, size, size + 1), name="data")
+    kernel = te.placeholder((f, c, k, k), name="kernel", constant=constant)
+    bias = te.placeholder((f,), name="bias")
+    made = topi.nn.conv2d_nchw(data, kernel, stride, dilation * (k // 2), dilation)
+    return [data, kernel, bias, topi.nn.relu(topi.nn.bias_add(made, bias))]
+
+
+def to_channels_last() -> list[te.Tensor]:
+    *inputs, out = convolution(1, 5, 6, 16, 3)
+    return [*inputs, topi.transpose(out, (0, 2, 3, 1))]
+
+
+def of_lines() -> list[te.Tensor]:
+    data, kernel = te.placeholder((2, 6, 31), name="data"), te.placeholder((19, 6, 3), name="kernel")
+    return [data, kernel, topi.nn.conv1d_ncw(data, kernel, 2, 1)]
+
+
+def of_volumes() -> list[te.Tensor]:
+    data, kernel = te.placeholder((1, 3, 4, 5, 5), name="data"), te.placeholder((9, 3, 3, 3, 3), name="kernel")
+    return [data, kernel, topi.nn.conv3d_ncdhw(data, kernel, 1, 1)]
+
+
+WORKLOADS: dict[str, Workload] = {
+    "plain": lambda: convolution(1, 5, 7, 17, 3),
+    "strided batch": lambda: convolution(3, 4, 9, 24, 3, stride=2),
+    "dilated": lambda: convolution(1, 6, 8, 8, 3, dilation=6),
+    "pointwise": lambda: convolution(2, 7, 5, 21, 1),
+    "constant": lambda: convolution(1, 5, 7, 17, 3, constant=True),
+    "to channels last": to_channels_last,
+    "lines": of_lines,
+    "volumes": of_volumes,
+}
+
+
+def channel_sketches(workload: Workload, target: str = CPU) -> tuple[lw.SearchTask, list[Sketch]]:
+    task = lw.SearchTask(workload, target=target)
+    return task, [sketch for sketch in task.sketches if sketch.name.startswith("ff_")]
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.few(4)
+def test_candidates_with_lanes_along_channels_are_right(name: str) -> None:
+    task, sketches = channel_sketches(WORKLOADS[name])
+    assert sketches
+    for sketch in sketches:
+        for row in [sketch.default, *sketch.sample(np.random.default_rng(1), 1)]:
+            schedule = sketch.schedule(row)
+            found = task.build(schedule)(*task.reference.inputs)
+            np.testing.assert_allclose(found, task.reference.expected[0], rtol=1e-4, atol=1e-4, err_msg=schedule)
+
+
+def test_filters_are_packed_in_lines_and_pixels_are_not() -> None:
+    _, sketches = channel_sketches(WORKLOADS["plain"])
+    assert [sketch.name for sketch in sorted(sketches, key=lambda s: s.name)] == ["ff_inner", "ff_root"]
+    for sketch in sketches:
+        assert 'buffer="kernel"' in sketch.template and "pad_temp_panel" not in sketch.template
+        assert 'lw-vectorize{block="kernel_panel" loop="ff_i1"}' in sketch.template
+    assert {s.name for s in channel_sketches(WORKLOADS["constant"])[1]} == {"ff_ahead"}
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        lambda: convolution(1, 8, 7, 7, 3),
+        lambda: [
+            (a := te.placeholder((9, 16), name="a")),
+            (b := te.placeholder((16, 24), name="b")),
+            topi.matmul(a, b),
+        ],
+    ],
+    ids=["less than a vector of channels", "a product"],
+)
+def test_others_have_lanes_along_their_last_axes_alone(workload: Workload) -> None:
+    assert not channel_sketches(workload)[1]
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_pixels_are_no_lanes_where_channels_are_last(k: int) -> None:
+    data, kernel = te.placeholder((1, 20, 20, 9), name="data"), te.placeholder((k, k, 9, 11), name="kernel")
+    task = lw.SearchTask(lambda: [data, kernel, topi.nn.conv2d_nhwc(data, kernel, 1, k // 2)], target=CPU)
+    assert {sketch.name.split("_")[0] for sketch in task.sketches} == {"ff"}
+
+
+def models(workload: Workload) -> dict[str, TileModel]:
+    """The estimates of a convolution's structures, by their names."""
+    task = lw.SearchTask(workload, target=CPU)
+    draft = Draft.of(task.module)
+    draft.do(ComputeInline, block="T_bias_add")
+    (anchor,) = anchors_in(draft.module)
+    plans = {one.name: plan_tiles(draft, anchor, one, task.target) for one in variants(anchor, task.target)}
+    return {name: tile_model(plan) for name, plan in plans.items()}
+
+
+def test_what_is_packed_in_lines_or_vectors_costs_less_than_single_lanes() -> None:
+    found = models(lambda: convolution(1, 5, 13, 17, 3, stride=2))
+    cycles = {name: model.pack_cycles for name, model in found.items()}
+    assert cycles["ff_root"] == cycles["ff_inner"] == PACK_CYCLES
+    assert cycles["xx_root"] == cycles["xx_inner"] == APART_PACK_CYCLES
+
+
+def test_lanes_that_are_stored_apart_are_charged() -> None:
+    found = models(WORKLOADS["plain"])
+    assert found["ff_root"].turning > 0 and found["xx_direct"].turning == 0
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_pixels_that_several_taps_read_have_registers(stride: int, dilation: int) -> None:
+    _, sketches = channel_sketches(lambda: convolution(1, 8, 16, 32, 3, stride, dilation))
+    sketch = next(s for s in sketches if s.name == "ff_root")
+    rows = sketch.sample(np.random.default_rng(0), 60)
+    columns = {name.removeprefix("compute_"): values for name, values in sketch.columns(rows).items()}
+    several = False
+    for number in range(len(rows)):
+        c = {name: int(values[number]) for name, values in columns.items()}
+        spans = [
+            [stride * pixel + dilation * tap for pixel in range(c[f"{i}{i}_rows"]) for tap in range(c[f"r{i}_unroll"])]
+            for i in "yx"
+        ]
+        reads = Counter(product(*spans))
+        again = sum(count > 1 for count in reads.values())
+        several |= again > 1
+        tiles = c["yy_rows"] * c["xx_rows"] * c["vectors"]
+        assert tiles + c["vectors"] + max(1, again * c["rc_unroll"]) <= 16
+    assert several
