@@ -1,13 +1,16 @@
-"""Machine code of products of warp groups: no sum is read before it is waited for, whatever is done with it next.
+"""Machine code: what ptxas makes of products of warp groups, and of copies under a predicate.
 
-ptxas 13.0 and 13.5 move conversions to 16 bits above the wait in their basic block once 16-bit arithmetic follows;
-on an H200 a product with a fused `relu` then had a third of its results wrong, others at each run.
+No sum of a warp group is read before it is waited for, whatever is done with it next: ptxas 13.0 and 13.5 move
+conversions to 16 bits above the wait in their basic block once 16-bit arithmetic follows; on an H200 a product with a
+fused `relu` then had a third of its results wrong, others at each run.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 from machine_code import disassembled, reads_of_sums_in_flight
+from pipelined_matmul import CUDA, lower, matmul, tile
 
 import loopwright as lw
 from loopwright import te, topi
@@ -54,3 +57,14 @@ def test_early_reads_are_seen() -> None:
     some, all_of_them = "WARPGROUP.DEPBAR.LE gsb0, 0x1", "WARPGROUP.DEPBAR.LE gsb0, 0x0"
     assert reads_of_sums_in_flight([product, some, "MOV R56, R23", all_of_them, read]) == []
     assert reads_of_sums_in_flight([product, some, read, all_of_them]) == [read]
+
+
+def test_copies_under_a_predicate_share_their_addresses() -> None:
+    """In a branch of its own each copy reads the buffer's address from the parameters again."""
+    steps = partial(tile, stages=3, registers=0, vector=1, turned=True, depth=16)
+    _, kernel = lower(matmul(50, 70, 61), steps, CUDA)
+    instructions = disassembled(compile_module(kernel).binary)
+    copies = [each for each in instructions if "LDGSTS" in each]
+    reads = [each for each in instructions if "LDC" in each]
+    assert len(copies) >= 16
+    assert len(reads) < len(copies) / 2
