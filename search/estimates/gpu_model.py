@@ -44,6 +44,9 @@ BARRIER_CYCLES = 40
 MOST_FMAS = 2048
 """Multiply-adds of a thread that are written out one after the other: compiling more takes seconds. NVRTC 13 takes 1.1
 s for 2048 and 3.3 s for 4096 (`passes.lower._unrolled_loops`)."""
+SPARE_REGISTERS = 16
+"""Registers that the compiler takes beyond those that are counted: NVRTC 13 takes 31 to 48 more than sums, operands and
+copies on their way with sums of 8x8, 47 to 70 with 8x16; 24 are counted."""
 PADDING = 4
 """Elements that a row of a turned operand has beyond a multiple of the banks: vectors stay aligned in it."""
 LAUNCH_S = 1.5e-6
@@ -86,13 +89,15 @@ class GpuOperand:
     """The tile of an operand in shared memory, dimension by dimension.
 
     `vector` names the hole of elements that a thread copies at once, `row` the axis that neighbours lie along. In a
-    `turned` one, neighbours in global memory are a row apart.
+    `turned` one, neighbours in global memory are a row apart. A `run` is a row of global memory: where vectors do not
+    divide it, elements are copied one by one.
     """
 
     spans: tuple[Span, ...]
     vector: str
     row: str
     turned: bool = False
+    run: int = 1
 
 
 @dataclass(frozen=True)
@@ -226,10 +231,19 @@ class GpuModel:
         mask &= self._waste(c) <= 2.2
         for axis in self.axes:
             mask &= self._tile(c, axis) < 2 * axis.extent
-        mask &= self._held(c, planned) <= MOST_HELD
+        mask &= (self._held(c, planned) <= MOST_HELD) & self._within_rows(c)
         virtual = self._product(c, [a.virtual for a in self.axes])
         mask &= virtual <= max(1, self.target.max_vthreads)
         return np.asarray(mask & self._pipeline_fits(c) & (self._accumulators(c) * self._copies(c) <= MOST_FMAS))
+
+    def _within_rows(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """True where no thread's results go on from one row of a pair of axes to the next, or each thread has one.
+
+        Where they do their places depend on the thread, and they are in local memory: of candidates for a convolution
+        of 256x14x14, batch 32, that take 250 to 400 us on an H200 otherwise, one took 41,506.
+        """
+        inner = c[self.axes[-1].inner]
+        return np.asarray(self.pair[1][1] % inner == 0) if self.pair is not None else np.ones(len(inner), dtype=bool)
 
     def _pipeline_fits(self, c: Columns) -> npt.NDArray[np.bool_]:
         """No more stages than iterations of the innermost loop that fills shared memory, and none idle."""
@@ -307,6 +321,17 @@ class GpuModel:
             longest = np.maximum(longest, run)
         return longest
 
+    def _aligned(self, c: Columns, operand: GpuOperand) -> npt.NDArray[np.bool_]:
+        """True where vectors of an operand in global memory begin at multiples of their size."""
+        width = c[operand.vector]
+        return np.asarray(operand.run % width == 0)
+
+    def _lines(self, c: Columns, operand: GpuOperand) -> Array:
+        """Lines of the first-level cache that a warp asks for at once, as it copies an operand."""
+        width = c[operand.vector].astype(np.float64)
+        run = self._step(c) * self._slices(c) if operand.turned else np.full(len(width), float(WARP))
+        return np.minimum(WARP, width * np.maximum(WARP / run, 1.0) * self.element_bytes / 4)
+
     def _cycles(self, c: Columns) -> Array:
         """Cycles from the first block of threads to the last."""
         threads, accumulators = self.threads(c), self._accumulators(c)
@@ -318,19 +343,21 @@ class GpuModel:
             depth = depth * r.extent
         if self.split:
             depth = depth / c[self.split]
-        loads, cycles, moves, stored = (np.zeros(len(threads)) for _ in range(4))
+        loads, cycles, moves, stored, fetched = (np.zeros(len(threads)) for _ in range(5))
         for operand in self.operands:
             _, instructions, wavefronts = self._loads(c, operand)
             loads, cycles = loads + instructions, cycles + wavefronts
             vectors = self._planned_tile(operand, sizes) / threads / c[operand.vector]
-            scalars = c[operand.vector] if operand.turned else 1
-            stores = through * c[operand.vector] if operand.turned else through
-            moves = moves + np.ceil(vectors) * (COPY_INSTRUCTIONS * np.where(through, 1, scalars) + stores)
-            stored = stored + np.ceil(vectors) * scalars * self._store_conflicts(c, operand)
+            apart = ~self._aligned(c, operand)
+            stores = np.where(apart | operand.turned, c[operand.vector], 1)
+            fetches = np.where(apart, c[operand.vector], np.where(through, 1, stores))
+            moves = moves + np.ceil(vectors) * (COPY_INSTRUCTIONS * fetches + through * stores)
+            stored = stored + np.ceil(vectors) * stores * self._store_conflicts(c, operand)
+            fetched = fetched + np.ceil(vectors) * fetches * self._lines(c, operand)
         planned = self.planned_elements(c)
         filled = planned / stages * self.element_bytes
         joined = self.joined_elements(c) * self.element_bytes
-        registers = np.minimum(on.registers_per_thread, self._registers(c, planned))
+        registers = np.minimum(on.registers_per_thread, self._registers(c, planned) + SPARE_REGISTERS)
         per_sm = np.minimum(
             np.minimum(on.threads // threads, on.shared_bytes // (filled * stages + joined + SHARED_RESERVED)),
             on.registers // (np.ceil(registers / 8) * 8 * threads),
@@ -343,7 +370,8 @@ class GpuModel:
 
         def iteration(resident: Array) -> Array:
             """Cycles of one fill of shared memory and its use, of all resident blocks."""
-            together = np.maximum(resident * warps / on.schedulers * issue, resident * warps * (cycles * step + stored))
+            shared = resident * warps * (cycles * step + stored + fetched)
+            together = np.maximum(np.ceil(resident * warps / on.schedulers) * issue, shared)
             together = np.maximum(together, resident * filled / FILL_BYTES_PER_CYCLE_SM)
             alone = np.maximum(warps / on.schedulers * issue, issue + wait)
             ahead = np.maximum(alone, GLOBAL_LATENCY / np.maximum(1.0, stages - 1))

@@ -368,7 +368,14 @@ def _modelled(plan: GpuTilePlan, staged: StagedOperand) -> GpuOperand:
     last = plan.variant.fused[-1].name if len(plan.variant.fused) == 1 else ""
     straight = last if last and staged.operand.steps_along(last) else ""
     row = staged.layout[-1] if staged.layout else straight
-    return GpuOperand(_spans(plan, staged.operand), staged.vector.name, row, bool(staged.layout))
+    return GpuOperand(_spans(plan, staged.operand), staged.vector.name, row, bool(staged.layout), _run(plan, staged))
+
+
+def _run(plan: GpuTilePlan, staged: StagedOperand) -> int:
+    """Elements of a row of an operand in global memory; 1 where it is padded, so that rows begin anywhere."""
+    shape = staged.operand.buffer.type
+    assert isinstance(shape, MemRefType)
+    return 1 if staged.operand.name in plan.anchor.pads else int(shape.get_shape()[-1])
 
 
 def _spans(plan: GpuTilePlan, operand: Operand) -> tuple[Span, ...]:
