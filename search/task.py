@@ -40,7 +40,7 @@ from .records.known import best_known
 from .records.match import Choice, counted_reasons
 from .sketch.as_python import as_python
 from .sketch.generate import generate_sketches
-from .sketch.likely import likeliest
+from .sketch.likely import STEPS, likeliest
 from .sketch.rule import SketchRule, checked_rules
 from .sketch.sketch import Sketch
 from .tune.deadline import Deadline
@@ -151,7 +151,9 @@ class SearchTask:
         else the first sketch's defaults.
         """
         first, model = self.sketches[0], self._model
-        return first.schedule(first.default) if model is None else likeliest(self.sketches, model, model.doubt)
+        if model is None:
+            return first.schedule(first.default)
+        return likeliest(self.sketches, model, model.doubt, STEPS if self.target.is_gpu else 0)
 
     @property
     def _model(self) -> General | None:

@@ -15,7 +15,7 @@ from loopwright.search.cost_model.general import General
 from loopwright.search.cost_model.shipped import shipped_model
 from loopwright.search.named_workloads import conv2d_nhwc, matmul
 from loopwright.search.sketch import likely
-from loopwright.search.sketch.likely import CANDIDATES, KEPT, likeliest
+from loopwright.search.sketch.likely import CANDIDATES, KEPT, likeliest, likely_rows
 
 
 def test_a_convolution_to_few_channels_keeps_the_device_busy() -> None:
@@ -53,7 +53,7 @@ def test_the_shipped_model_likes_no_sketch_better_than_the_one_it_chooses(monkey
     assert model is not None
     assert task.default_schedule == likeliest(task.sketches, model)
     monkeypatch.setattr(likely, "CLIMBS", 0)
-    chosen = likeliest(task.sketches, model)
+    chosen = likeliest(task.sketches, model, rounds=0)
     best = []
     for sketch in task.sketches:
         rows = np.concatenate([sketch.default[None], sketch.population.sample(np.random.default_rng(0), CANDIDATES)])
@@ -98,13 +98,29 @@ def test_products_take_the_units_that_their_rows_fill(rows: int, unit: str) -> N
 
 def test_products_larger_than_any_that_was_learned_from_are_chosen_by_their_estimates() -> None:
     task = lw.SearchTask(lambda: half_matmul(4096, 4096, 4096), target="cuda model=h200")
+    model = shipped_model("cuda")
+    assert model is not None
     found = []
     for sketch in task.sketches:
         drawn = np.concatenate([sketch.default[None], sketch.population.sample(np.random.default_rng(0), CANDIDATES)])
         seconds = sketch.estimate(drawn)
         assert seconds is not None
         found.append((float(seconds.min()), sketch.schedule(drawn[int(np.argmin(seconds))])))
-    assert task.default_schedule == min(found)[1]
+    assert likeliest(task.sketches, model, rounds=0) == min(found)[1]
+
+
+def test_changed_rows_have_lesser_estimates() -> None:
+    (sketch, *_) = lw.SearchTask(lambda: matmul(512, 768, 768), target="cuda model=h200").sketches
+    assert sketch.prior is not None
+    drawn = np.concatenate([sketch.default[None], sketch.population.sample(np.random.default_rng(0), CANDIDATES)])
+    least_s = sketch.prior(sketch.columns(drawn)).min()
+    found = likely_rows(np.random.default_rng(0), sketch, drawn, KEPT)
+    seconds = sketch.prior(sketch.columns(found))
+    assert sketch.legal(found).all()
+    assert (np.diff(seconds) >= 0).all()
+    assert seconds[0] < least_s
+    usual = likely_rows(np.random.default_rng(0), sketch, drawn, KEPT, rounds=0)
+    assert {row.tobytes() for row in usual[: KEPT // 2]} <= {row.tobytes() for row in found}
 
 
 class LikesOthers(Remembering):
