@@ -9,6 +9,7 @@ so that fewer processes than cores are less wrong about what does not fit the ot
 Candidates of the first round are drawn by the rules' estimates, with much noise; those of later rounds are what a model
 trained on the rounds before likes best, of each sketch some, so that it learns where it is wrong. Outputs of all
 candidates of a workload are compared with each other's on the same random inputs; what differs is left out, and said.
+The file holds what candidates are (their holes' values), so that estimates can be computed of them anew, and features.
 `--fake` takes features for times and builds nothing: to try the script without a device.
 """
 
@@ -41,7 +42,7 @@ from loopwright.backends.targets import resolve_target
 from loopwright.search.cost_model.general import General
 from loopwright.search.features.catalogue import PRIOR, names
 from loopwright.search.measure.backend_api import backend_path, load_backend
-from loopwright.search.sketch.likely import compared
+from loopwright.search.sketch.likely import STEPS, compared, likely_rows
 from loopwright.search.sketch.sketch import Sketch
 
 COLUMNS = (*names(), PRIOR.name)
@@ -60,12 +61,14 @@ _COMPARED = 1 << 14
 
 @dataclass(frozen=True)
 class Sample:
-    """A candidate of workload `number`: the sketch's number, its features and seconds."""
+    """A candidate of workload `number`: the sketch's number, its features, what fills its holes, and its seconds."""
 
     number: int
     sketch: int
     round: int
     features: npt.NDArray[np.float32]
+    holes: tuple[str, ...]
+    values: tuple[int, ...]
     time_s: float = float("nan")
 
 
@@ -76,6 +79,8 @@ class Searched:
     number: int
     workload: str
     sketches: Sequence[Sketch]
+    rounds: int
+    """In which candidates are changed by their estimates alone, as untuned schedules are chosen."""
     seen: set[tuple[int, bytes]] = field(default_factory=set)
     waiting: list[tuple[int, npt.NDArray[np.int64]]] = field(default_factory=list)
 
@@ -99,14 +104,14 @@ def main() -> None:
     samples: list[Sample] = []
     begun_s = time.monotonic()
     ends_s = begun_s + np.cumsum(ROUNDS) * (options.seconds - (begun_s - start_s))
-    known = Samples.read(Path(options.start)) if options.start else None
-    model = _trained([], workloads, known, options) if known else None
+    known = joined([Samples.read(path) for path in options.start]) if options.start else None
+    model = options.model or (_as_file(_trained([], workloads, known, options), options.output) if known else None)
     for number, until_s in enumerate(ends_s):
         for process, connection in builders:
             if not process.is_alive():
                 print(f"a builder ended with {process.exitcode}, and its workloads are left", flush=True)
                 continue
-            connection.send((number, float(until_s), None if model is None else _as_file(model, options.output)))
+            connection.send((number, float(until_s), model))
         while time.monotonic() < until_s + 1:
             if not runner.is_alive():
                 print("the runner ended, and is started again", flush=True)
@@ -116,7 +121,7 @@ def main() -> None:
         print(f"{time.monotonic() - start_s:.0f} s: round {number}, {len(samples)} samples", flush=True)
         _save(samples, workloads, options)
         if number + 1 < len(ends_s):
-            model = _trained(samples, workloads, known, options)
+            model = _as_file(_trained(samples, workloads, known, options), options.output)
     for process, _ in builders:
         process.kill()
     runner.kill()
@@ -136,7 +141,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--least-s", type=float, default=0.0, help="roofline of a workload, at least")
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), help="of workloads: these alone")
-    parser.add_argument("--start", help="samples of another run, which the first model is trained on too")
+    parser.add_argument(
+        "--start", type=Path, nargs="+", help="samples of other runs, which the first model is trained on too"
+    )
+    parser.add_argument("--model", help="file of the model of the first round, instead of one that is trained")
     parser.add_argument("--fake", action="store_true")
     parser.add_argument("--output", default="samples.npz")
     options = parser.parse_args()
@@ -185,6 +193,8 @@ def _save(samples: Sequence[Sample], workloads: Sequence[Workload], options: arg
     said = {"target": options.target, "loopwright": lw.__version__, "seed": options.seed, "columns": COLUMNS}
     said["workloads"] = [[w.kind, *w.args] for w in workloads]
     said["constant"] = [w.constant for w in workloads]
+    spaces = list(dict.fromkeys(s.holes for s in right))
+    said["holes"] = spaces
     np.savez_compressed(
         options.output,
         about=np.array(json.dumps(said)),
@@ -193,6 +203,8 @@ def _save(samples: Sequence[Sample], workloads: Sequence[Workload], options: arg
         workloads=np.array([s.number for s in right], dtype=np.int16),
         sketches=np.array([s.sketch for s in right], dtype=np.int8),
         rounds=np.array([s.round for s in right], dtype=np.int8),
+        spaces=np.array([spaces.index(s.holes) for s in right], dtype=np.int16),
+        values=np.array([value for s in right for value in s.values], dtype=np.int32),
     )
 
 
@@ -227,7 +239,7 @@ def _builder(
                 try:
                     if at not in tasks:
                         made = workload.task(options.target)
-                        tasks[at] = Searched(at, str(made.module), made.sketches)
+                        tasks[at] = Searched(at, str(made.module), made.sketches, STEPS if made.target.is_gpu else 0)
                     for sample, schedule in _next(rng, tasks[at], model, number):
                         blob = b"" if options.fake else backend.build(tasks[at].workload, schedule)
                         if timer is None:
@@ -257,7 +269,9 @@ def _next(rng: np.random.Generator, task: Searched, model: Any, number: int) -> 
         sketch, row = task.waiting.pop(0)
         task.seen.add((sketch, row.tobytes()))
         features = task.sketches[sketch].features(row[None])[0]
-        yield Sample(task.number, sketch, number, features), task.sketches[sketch].schedule(row)
+        holes = tuple(hole.name for hole in task.sketches[sketch].holes)
+        values = tuple(hole.choices[at] for hole, at in zip(task.sketches[sketch].holes, row, strict=True))
+        yield Sample(task.number, sketch, number, features, holes, values), task.sketches[sketch].schedule(row)
 
 
 def _drawn(rng: np.random.Generator, task: Searched) -> list[tuple[int, npt.NDArray[np.int64]]]:
@@ -265,7 +279,7 @@ def _drawn(rng: np.random.Generator, task: Searched) -> list[tuple[int, npt.NDAr
     found = [(0, task.sketches[0].default)]
     for number in rng.permutation(len(task.sketches)):
         sketch = task.sketches[number]
-        rows = _rows(rng, sketch)
+        rows = _rows(rng, sketch, task.rounds)
         chosen = (len(rows) * rng.random(4) ** 3).astype(int)
         found += [(int(number), rows[at]) for at in dict.fromkeys(chosen.tolist())]
     first, rest = found[0], found[1:]
@@ -280,7 +294,7 @@ def _liked(task: Searched, model: General) -> list[tuple[int, npt.NDArray[np.int
     """
     scored = [
         (score, number, row)
-        for number, each in enumerate(compared(task.sketches, model, far=math.inf))
+        for number, each in enumerate(compared(task.sketches, model, math.inf, task.rounds))
         for score, row in zip(each.scores, each.rows, strict=True)
         if (number, row.tobytes()) not in task.seen
     ]
@@ -295,16 +309,14 @@ def _liked(task: Searched, model: General) -> list[tuple[int, npt.NDArray[np.int
     return taken
 
 
-def _rows(rng: np.random.Generator, sketch: Sketch) -> npt.NDArray[np.int64]:
-    """Random candidates, those of the least estimate first."""
+def _rows(rng: np.random.Generator, sketch: Sketch, rounds: int) -> npt.NDArray[np.int64]:
+    """Likely candidates, those of the least estimate first, and random ones."""
     if not sketch.holes:
         return sketch.default[None]
-    rows = np.unique(sketch.population.sample(rng, DRAWN if sketch.prior else LIKELY + OTHERS), axis=0)
+    rows = rng.permutation(np.unique(sketch.population.sample(rng, DRAWN if sketch.prior else LIKELY + OTHERS), axis=0))
     if sketch.prior is None:
-        return rng.permutation(rows)
-    rows = rows[np.argsort(sketch.prior(sketch.columns(rows)), kind="stable")]
-    others = LIKELY + np.sort(rng.permutation(max(0, len(rows) - LIKELY))[:OTHERS])
-    return np.concatenate([rows[:LIKELY], rows[others]])
+        return rows
+    return np.concatenate([likely_rows(rng, sketch, rows, LIKELY, rounds), rows[:OTHERS]])
 
 
 # -- timing -----------------------------------------------------------------------------------------------------------
