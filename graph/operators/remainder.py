@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from ... import te
 from ...te import Tensor, broadcast
 from ...te.expr import Expr
@@ -22,10 +20,7 @@ def _truncate_divide(a: Tensor, b: Tensor) -> Tensor:
 
 def _fmod(a: Tensor, b: Tensor) -> Tensor:
     def element(x: Expr, y: Expr) -> Expr:
-        if "float" not in x.dtype:
-            return x - _truncated(x, y) * y
-        infinite = te.const(math.inf, y.dtype)  # a finite number is its own remainder by infinity
-        return te.select(te.any(te.abs(y) != infinite, te.abs(x) == infinite), te.fmod(x, y), x)
+        return te.fmod(x, y) if "float" in x.dtype else x - _truncated(x, y) * y
 
     return broadcast("T_fmod", element, a, b)
 
