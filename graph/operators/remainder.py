@@ -9,9 +9,9 @@ from ..operator import elementwise
 
 
 def _truncated(x: Expr, y: Expr) -> Expr:
-    """The quotient of absolute values, with the sign of the exact one."""
-    quotient = te.abs(x) // te.abs(y)
-    return te.select(te.any(te.all(x < 0, y > 0), te.all(x > 0, y < 0)), -quotient, quotient)
+    """The quotient rounded down, or the one after it, where that is below 0 and not exact."""
+    quotient = x // y
+    return te.select(te.all(quotient < 0, quotient * y != x), quotient + 1, quotient)
 
 
 def _truncate_divide(a: Tensor, b: Tensor) -> Tensor:

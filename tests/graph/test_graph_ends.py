@@ -34,6 +34,15 @@ def test_divisions_with_a_remainder(operator: str, dtype: str) -> None:
     require_same(operator, DIVISIONS[operator], DIVIDED.astype(dtype), DIVISORS.astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint8"])
+def test_quotients_of_the_least_and_largest_integers(dtype: str) -> None:
+    ends = np.iinfo(dtype)
+    x = np.asarray([ends.min, ends.max, 7, ends.min, 5, 100], dtype)
+    y = np.asarray([3, ends.max, ends.max, ends.max, 2, ends.min or 1], dtype)
+    require_same("truncate_divide", lambda a, b: (a.astype("int64") / b).astype(dtype), x, y)
+    require_same("fmod", np.fmod, x, y)
+
+
 @pytest.mark.parametrize("operator", INVERSES)
 def test_inverse_hyperbolic_functions(operator: str) -> None:
     require_same(operator, INVERSES[operator], WIDE)
