@@ -25,6 +25,8 @@ from .functions import erf as erf
 from .functions import exp as exp
 from .functions import exp2 as exp2
 from .functions import floor as floor
+from .functions import floor_divide as floor_divide
+from .functions import floor_mod as floor_mod
 from .functions import fmod as fmod
 from .functions import if_then_else as if_then_else
 from .functions import log as log

@@ -21,6 +21,8 @@ from .expr import (
     Operand,
     Select,
     bits_of,
+    cast,
+    const,
     convert,
     integer_range,
     match,
@@ -30,6 +32,9 @@ FLOAT_FUNCTIONS = (
     "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "floor", "ceil", "roundeven", "trunc",
 )  # fmt: skip
 """Functions of one float that the `math` dialect has under the same name."""
+
+_WIDER = {"float16": "float32", "bfloat16": "float32", "float32": "float64"}
+"""The types in which remainders of floats are computed."""
 
 
 def call(function: str, value: Operand) -> Expr:
@@ -133,9 +138,42 @@ def power(base: Operand, exponent: Operand) -> Expr:
 
 
 def fmod(left: Operand, right: Operand) -> Expr:
-    """The remainder of a float division, with the sign of `left` (as C's fmod), computed as x - trunc(x / y) * y."""
+    """The remainder of a float division, with the sign of `left`, as C's fmod: a finite number by infinity is itself.
+
+    It is x - trunc(x / y) * y in the type of twice the bits, where neither the quotient nor the product is rounded as
+    long as the quotient is below 2^28 (of float32). In float64 itself both are: a quotient that was rounded up to a
+    whole number is mended, a remainder of 0 may be one that is all but y.
+    """
     a, b = match(left, right)
-    return a - trunc(a / b) * b
+    x, y = (cast(each, _WIDER.get(each.dtype, each.dtype)) for each in (a, b))
+    rest = x - trunc(x / y) * y
+    if a.dtype not in _WIDER:
+        rest = select(_signs_differ(rest, x), rest + select(x < 0, -abs(y), abs(y)), rest)
+    infinite = const(math.inf, a.dtype)
+    return select(any(abs(b) != infinite, abs(a) == infinite), cast(rest, a.dtype), a)
+
+
+def floor_mod(left: Operand, right: Operand) -> Expr:
+    """The remainder of a division rounded down, with the sign of `right`: of floats as of integers."""
+    a, b = match(left, right)
+    if a.dtype not in FLOATS:
+        return a % b
+    rest = fmod(a, b)
+    return select(_signs_differ(rest, b), rest + b, rest)
+
+
+def floor_divide(left: Operand, right: Operand) -> Expr:
+    """A quotient rounded down; of floats the whole number nearest to the one without remainder, as NumPy's."""
+    a, b = match(left, right)
+    if a.dtype not in FLOATS:
+        return a // b
+    rest = fmod(a, b)
+    whole = round((a - rest) / b)
+    return select(b == 0, a / b, select(_signs_differ(rest, b), whole - 1, whole))
+
+
+def _signs_differ(a: Expr, b: Expr) -> Expr:
+    return any(all(a < 0, b > 0), all(a > 0, b < 0))
 
 
 def maximum(left: Operand, right: Operand) -> Expr:

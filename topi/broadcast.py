@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from .. import te
-from ..dialects.numpy_types import FLOATS
 from ..te import Tensor, broadcast
 
 Value: TypeAlias = "Tensor | int | float"
@@ -33,12 +32,12 @@ def divide(a: Value, b: Value) -> Tensor:
 
 def floor_divide(a: Value, b: Value) -> Tensor:
     """a / b rounded down; integers and floats."""
-    return broadcast("T_floor_divide", lambda x, y: te.floor(x / y) if _floats(x, y) else x // y, a, b)
+    return broadcast("T_floor_divide", te.floor_divide, a, b)
 
 
 def mod(a: Value, b: Value) -> Tensor:
     """a - floor(a / b) * b; integers and floats."""
-    return broadcast("T_mod", lambda x, y: x - te.floor(x / y) * y if _floats(x, y) else x % y, a, b)
+    return broadcast("T_mod", te.floor_mod, a, b)
 
 
 def power(a: Value, b: Value) -> Tensor:
@@ -99,7 +98,3 @@ def logical_or(a: Tensor, b: Tensor) -> Tensor:
 def where(condition: Tensor, yes: Value, no: Value) -> Tensor:
     """`yes` where the condition (bool, or a number that is not 0) holds, else `no`."""
     return broadcast("T_where", lambda c, x, y: te.select(te.cast(c, "bool"), x, y), condition, yes, no)
-
-
-def _floats(*values: object) -> bool:
-    return any(isinstance(v, float) or getattr(v, "dtype", "") in FLOATS for v in values)

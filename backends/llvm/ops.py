@@ -177,28 +177,41 @@ def _ceildiv(f: Function, op: Operation) -> None:
 
 
 def _divided(f: Function, op: Operation) -> tuple[str, str, str, str, str]:
-    a, b = f.names[op.operands[0]], _divisor(f, op)
+    a, b = f.names[op.operands[0]], _divisor(f, op, signed=True)
     kind = f.type(op.results[0].type)
     q = f.put(f"sdiv {kind} {a}, {b}")
     r = f.put(f"srem {kind} {a}, {b}")
     return a, b, kind, q, f.put(f"icmp ne {kind} {r}, {_zero(op)}")
 
 
-def _divisor(f: Function, op: Operation) -> str:
-    """Return the divisor; in vectors with 1 for 0: lanes that a mask leaves out hold 0, and dividing by it traps."""
-    b, kind = f.names[op.operands[1]], f.type(op.operands[1].type)
-    lanes = lanes_of(op.operands[1].type)
-    if lanes is None:
+def _divisor(f: Function, op: Operation, signed: bool) -> str:
+    """Return the divisor, 1 for one that traps: 0, which lanes hold that a mask leaves out, and -1 below the least.
+
+    The least number by 1 is what its quotient by -1 goes around to. Addresses divide by what is neither.
+    """
+    dividend, b = (f.names[operand] for operand in op.operands)
+    given = op.operands[1].type
+    lanes, kind = lanes_of(given), f.type(given)
+    if lanes is None and isinstance(given, IndexType):
         return b
-    is_zero = f.put(f"icmp eq {kind} {b}, zeroinitializer")
-    ones = splat_text("1", kind.rpartition(" ")[2].rstrip(">"), lanes)
-    return f.put(f"select {_truth(op)} {is_zero}, {kind} {ones}, {kind} {b}")
+    element = kind.rpartition(" ")[2].rstrip(">")
+
+    def number(value: int) -> str:
+        return str(value) if lanes is None else splat_text(str(value), element, lanes)
+
+    traps = f.put(f"icmp eq {kind} {b}, {number(0)}")
+    if signed:
+        minus, least = (
+            f.put(f"icmp eq {kind} {value}, {number(n)}") for value, n in ((b, -1), (dividend, -(1 << _bits(kind) - 1)))
+        )
+        traps = f.put(f"or {_truth(op)} {traps}, {f.put(f'and {_truth(op)} {minus}, {least}')}")
+    return f.put(f"select {_truth(op)} {traps}, {kind} {number(1)}, {kind} {b}")
 
 
 def _division(instruction: str) -> Handler:
     def emit(f: Function, op: Operation) -> None:
-        kind = f.type(op.results[0].type)
-        f.names[op.results[0]] = f.put(f"{instruction} {kind} {f.names[op.operands[0]]}, {_divisor(f, op)}")
+        kind, divisor = f.type(op.results[0].type), _divisor(f, op, instruction.startswith("s"))
+        f.names[op.results[0]] = f.put(f"{instruction} {kind} {f.names[op.operands[0]]}, {divisor}")
 
     return emit
 

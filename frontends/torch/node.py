@@ -74,8 +74,12 @@ class Node:
         if isinstance(found, Value):
             return found
         if isinstance(found, bool | int | float):
-            return self.net.constant(np.asarray(found, dtype=self.dtype), "number")
+            return self.number(found, self.dtype)
         raise UnsupportedNode(f"{name} is missing" if found is None else f"{name} is {type(found).__name__}")
+
+    def number(self, number: float, dtype: str) -> Value:
+        """Return a number as a tensor: one that its type does not hold goes around, as PyTorch has it."""
+        return self.net.constant(np.asarray(number).astype(dtype), "number")
 
     def ints(self, name: str) -> list[int]:
         """Return an argument that is numbers."""

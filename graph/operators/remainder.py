@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from ... import te
 from ...te import Tensor, broadcast
 from ...te.expr import Expr
@@ -11,9 +9,9 @@ from ..operator import elementwise
 
 
 def _truncated(x: Expr, y: Expr) -> Expr:
-    """The quotient of absolute values, with the sign of the exact one."""
-    quotient = te.abs(x) // te.abs(y)
-    return te.select(te.any(te.all(x < 0, y > 0), te.all(x > 0, y < 0)), -quotient, quotient)
+    """The quotient rounded down, or the one after it, where that is below 0 and not exact."""
+    quotient = x // y
+    return te.select(te.all(quotient < 0, quotient * y != x), quotient + 1, quotient)
 
 
 def _truncate_divide(a: Tensor, b: Tensor) -> Tensor:
@@ -22,10 +20,7 @@ def _truncate_divide(a: Tensor, b: Tensor) -> Tensor:
 
 def _fmod(a: Tensor, b: Tensor) -> Tensor:
     def element(x: Expr, y: Expr) -> Expr:
-        if "float" not in x.dtype:
-            return x - _truncated(x, y) * y
-        infinite = te.const(math.inf, y.dtype)  # a finite number is its own remainder by infinity
-        return te.select(te.any(te.abs(y) != infinite, te.abs(x) == infinite), te.fmod(x, y), x)
+        return te.fmod(x, y) if "float" in x.dtype else x - _truncated(x, y) * y
 
     return broadcast("T_fmod", element, a, b)
 

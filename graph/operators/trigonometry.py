@@ -10,6 +10,9 @@ from ...te import Tensor
 from ...te.expr import Expr
 from ..operator import Compute, elementwise
 
+_LARGE = 2.0**28
+"""From here on 1 is lost beside the square of a number, in double precision too; squares of larger ones overflow."""
+
 
 def _function(name: str, formula: object) -> Compute:
     def compute(data: Tensor) -> Tensor:
@@ -38,17 +41,17 @@ def _log1p(x: Expr) -> Expr:
 
 def _asinh(x: Expr) -> Expr:
     a = te.abs(x)
-    value = _log1p(a + a * a / (1.0 + te.sqrt(a * a + 1.0)))
+    value = te.select(a > _LARGE, te.log(a) + math.log(2), _log1p(a + a * a / (1.0 + te.sqrt(a * a + 1.0))))
     return te.select(x < 0, -value, value)
 
 
 def _acosh(x: Expr) -> Expr:
     t = x - 1.0
-    return _log1p(t + te.sqrt(t * (x + 1.0)))
+    return te.select(x > _LARGE, te.log(x) + math.log(2), _log1p(t + te.sqrt(t) * te.sqrt(x + 1.0)))
 
 
 def _atanh(x: Expr) -> Expr:
-    return _log1p(2.0 * x / (1.0 - x)) * 0.5
+    return _log1p_of_any(2.0 * x / (1.0 - x)) * 0.5
 
 
 def _atan(x: Expr) -> Expr:

@@ -29,8 +29,8 @@ def test_operator_gives_what_pytorch_gives(name: str) -> None:
 
 def test_each_converter_is_of_an_operator_that_pytorch_has() -> None:
     def has(name: str) -> bool:
-        packet, _, overload = name.partition(".")
-        return hasattr(getattr(torch.ops.aten, packet, None), overload)
+        packet, _, overload = name.removeprefix("prims::").partition(".")
+        return hasattr(getattr(torch.ops.prims if "::" in name else torch.ops.aten, packet, None), overload)
 
     assert not [name for name in converters() if not has(name)]
 

@@ -46,6 +46,11 @@ _POSITIVE = _X.abs() + 0.1
 _UNIT = torch.tanh(_X) * 0.9
 _N = _ints(9, 2, 3, 4) - 4
 _B = _X > 0
+_DIVIDED = torch.tensor([0.5, 1.5, -0.5, 1e10, -3.7, 2.0, -2.0, 2.0, -torch.inf, 1.0, 0.0])
+_DIVISORS = torch.tensor([0.1, 0.3, 0.1, 0.3, 1.5, torch.inf, torch.inf, -torch.inf, 2.0, 0.0, 3.0])
+_BYTES = torch.tensor([44, -1, 100], dtype=torch.int8)
+_GAPS = torch.tensor([[1.0, torch.nan, 3.0, 2.0], [-1.0, 2.0, torch.nan, torch.nan]])
+_ENDS = torch.tensor([-torch.inf, -1e10, -2.0, -0.0, 1.0, 3e38, torch.inf])
 
 UNARY: dict[str, tuple[Callable[[Tensor], Any], Tensor]] = {
     name: (getattr(torch, name), _X)
@@ -213,6 +218,12 @@ UNARY |= {
     "power of a number": (lambda x: 0.3**x, _X),
     "expm1": (lambda x: torch.expm1(x * 0.001) * 1000, _X),
     "expm1 of large ones": (lambda x: torch.expm1(x * 5), _X),
+    "places of NaN": (lambda x: (x.argmax(), x.argmin(1), x.max(1)[1], x.min(0)[1]), _GAPS),
+    "numbers that go around": (lambda x: (x == 300, x + 300, x < 300, x.to(torch.uint8) == -1), _BYTES),
+    "functions at their ends": (
+        lambda x: tuple(f(x) for f in (torch.expm1, torch.asinh, torch.acosh, torch.atanh)),
+        _ENDS,
+    ),
     "log10": (torch.log10, _POSITIVE),
     "erfc": (torch.erfc, _X),
     "round to decimals": (lambda x: torch.round(x, decimals=2), _X),
@@ -267,6 +278,14 @@ BINARY: dict[str, tuple[Callable[[Tensor, Tensor], Any], Tensor, Tensor]] = {
     "remainder": (torch.remainder, _X, _POSITIVE),
     "remainder of integers": (torch.remainder, _N, _N.abs() + 2),
     "fmod": (torch.fmod, _X, _POSITIVE),
+    "remainders beside the divisor": (
+        lambda x, y: (torch.fmod(x, y), torch.remainder(x, y), torch.floor_divide(x, y)),
+        _DIVIDED,
+        _DIVISORS,
+    ),
+    "remainders of halves": (lambda x, y: (x % y, x // y), _DIVIDED[4:].half(), _DIVISORS[4:].half()),
+    "remainders in double precision": (lambda x, y: (x % y, x // y), _X.double(), _POSITIVE.double()),
+    "div of floats to the floor": (lambda x, y: torch.div(x, y, rounding_mode="floor"), _DIVIDED, _DIVISORS),
     "maximum": (torch.maximum, _X, _Y),
     "minimum": (torch.minimum, _X, _Y),
     "pow": (torch.pow, _POSITIVE, _Y),
@@ -345,7 +364,11 @@ BINARY: dict[str, tuple[Callable[[Tensor, Tensor], Any], Tensor, Tensor]] = {
         torch.tensor([0.0, 1.0, 0.0, -1.0, 0.0]),
         torch.tensor([1.0, 0.0, -1.0, 0.0, 0.0]),
     ),
+    "atan2 of zeros with signs": (torch.atan2, torch.tensor([-0.0, -0.0, 0.0]), torch.tensor([-1.0, -0.0, -0.0])),
     "hypot": (torch.hypot, _X, _Y),
+    "fmax": (lambda x, y: (torch.fmax(x, y), torch.fmin(x, y), torch.fmax(y, x)), _GAPS, _GAPS.flip(1)),
+    "fmin of integers": (torch.fmin, _N, -_N),
+    "hypot of endless sides": (torch.hypot, torch.tensor([torch.inf, torch.nan]), torch.tensor([1.0, -torch.inf])),
     "copysign": (torch.copysign, _X, _Y),
     "cosine_similarity": (lambda x, y: F.cosine_similarity(x, y, dim=1), _X, _Y),
     "cdist": (torch.cdist, _X, _Y),

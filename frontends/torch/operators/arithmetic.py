@@ -9,8 +9,8 @@ import numpy as np
 from ....graph.network import Value
 from ..errors import UnsupportedNode
 from ..node import Node, aten
+from .elementwise import is_below
 
-Operand = Value | float
 _COMPARISONS = {
     "eq": "equal",
     "ne": "not_equal",
@@ -22,22 +22,22 @@ _COMPARISONS = {
 _BITS = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor"}
 
 
-def _operand(node: Node, name: str, dtype: str) -> Operand:
+def _operand(node: Node, name: str, dtype: str) -> Value:
     """A tensor in a type, or a number."""
     found = node[name]
     if isinstance(found, Value):
         return node.cast(found, dtype)
     if found is None:
         raise UnsupportedNode(f"{name} is missing")
-    return node.net.constant(np.asarray(found, dtype=dtype), "number")
+    return node.number(found, dtype)
 
 
-def _pair(node: Node, dtype: str | None = None) -> tuple[Operand, Operand]:
+def _pair(node: Node, dtype: str | None = None) -> tuple[Value, Value]:
     kind = dtype or node.dtype
     return _operand(node, "self", kind), _operand(node, "other", kind)
 
 
-def _scaled(node: Node, operand: Operand) -> Operand:
+def _scaled(node: Node, operand: Value) -> Value:
     """The second operand of a sum, multiplied by alpha."""
     alpha = node["alpha"]
     return operand if alpha == 1 else node.net.multiply(operand, alpha)
@@ -81,14 +81,12 @@ def divide_rounded(node: Node) -> Any:
     if mode is None:
         return divide(node)
     if "float" in node.dtype:
-        return node.apply("trunc" if mode == "trunc" else "floor", node.net.divide(*_pair(node)))
+        return node.apply("trunc", node.net.divide(*_pair(node))) if mode == "trunc" else floor_divide(node)
     return node.apply("truncate_divide" if mode == "trunc" else "floor_divide", *_pair(node))
 
 
 @aten("floor_divide.default")
 def floor_divide(node: Node) -> Any:
-    if "float" in node.dtype:
-        return node.apply("floor", node.net.divide(*_pair(node)))
     return node.apply("floor_divide", *_pair(node))
 
 
@@ -112,6 +110,17 @@ def maximum(node: Node) -> Any:
 def minimum(node: Node) -> Any:
     other = "max" if "max" in node.arguments else "other"
     return node.apply("minimum", _operand(node, "self", node.dtype), _operand(node, other, node.dtype))
+
+
+@aten("fmax.default", "fmin.default")
+def extreme_number(node: Node) -> Any:
+    """The larger or smaller of two, the other one where one is NaN."""
+    a, b = _pair(node)
+    operator = "maximum" if node.operator.startswith("fmax") else "minimum"
+    if "float" not in node.dtype:
+        return node.apply(operator, a, b)
+    net = node.net
+    return node.apply("where", net.is_nan(a), b, net.where(net.is_nan(b), a, net.apply(operator, a, b)))
 
 
 @aten("pow.Tensor_Tensor")
@@ -180,9 +189,9 @@ def hypot(node: Node) -> Any:
     a, b = (node.net.abs(x) for x in _pair(node))
     larger, smaller = node.net.maximum(a, b), node.net.minimum(a, b)
     ratio = node.net.divide(smaller, node.net.maximum(larger, np.asarray(np.finfo(node.dtype).tiny, node.dtype)))
-    return node.apply(
-        "multiply", larger, node.net.sqrt(node.net.add(node.net.square(ratio), np.asarray(1, node.dtype)))
-    )
+    length = node.net.multiply(larger, node.net.sqrt(node.net.add(node.net.square(ratio), np.asarray(1, node.dtype))))
+    endless = node.net.logical_or(node.net.is_inf(a), node.net.is_inf(b))
+    return node.apply("where", endless, np.asarray(np.inf, node.dtype), length)
 
 
 @aten("atan2.default")
@@ -194,21 +203,18 @@ def atan2(node: Node) -> Any:
     over, under = net.where(tall, x, y), net.where(tall, y, x)
     nowhere = net.equal(under, np.asarray(0, kind))
     flat = net.atan(net.divide(over, net.where(nowhere, np.asarray(1, kind), under)))
-    half, zero = np.asarray(np.pi / 2, kind), np.asarray(0, kind)
-    upright = net.subtract(net.where(net.less(y, zero), -half, half), flat)
-    turned = net.where(net.less(y, zero), np.asarray(-np.pi, kind), np.asarray(np.pi, kind))
-    wide = net.where(net.less(x, zero), net.add(flat, turned), flat)
+    half, below = np.asarray(np.pi / 2, kind), is_below(node, y)
+    upright = net.subtract(net.where(below, -half, half), flat)
+    turned = net.where(below, np.asarray(-np.pi, kind), np.asarray(np.pi, kind))
+    wide = net.where(is_below(node, x), net.add(flat, turned), flat)
     return node.apply("where", tall, upright, wide)
 
 
 @aten("copysign.Tensor")
 def copysign(node: Node) -> Any:
-    """By the sign of the reciprocal, which tells -0 from 0."""
     a, b = _pair(node)
-    zero = np.asarray(0, node.dtype)
-    below = node.net.logical_or(node.net.less(b, zero), node.net.less(node.net.reciprocal(b), zero))
     magnitude = node.net.abs(a)
-    return node.apply("where", below, node.net.negative(magnitude), magnitude)
+    return node.apply("where", is_below(node, b), node.net.negative(magnitude), magnitude)
 
 
 @aten("where.self")
@@ -222,4 +228,4 @@ def where(node: Node) -> Any:
 @aten("masked_fill.Scalar")
 def masked_fill(node: Node) -> Any:
     x = node.value()
-    return node.apply("where", node.value("mask"), node.net.constant(np.asarray(node["value"], x.dtype), "number"), x)
+    return node.apply("where", node.value("mask"), node.number(node["value"], x.dtype), x)

@@ -46,6 +46,9 @@ _SAME_NAME = (
 )
 _NAMES = {"hardswish": "hard_swish"}
 
+_ALL_LOST = -40.0
+"""e to the power of this is lost beside 1, in double precision too."""
+
 
 def _operand(node: Node) -> Value:
     """The operand in the type of the result, as PyTorch promotes it."""
@@ -74,9 +77,9 @@ def same(node: Node) -> Any:
     return node.apply("identity", node.value())
 
 
-@aten("_to_copy.default")
+@aten("_to_copy.default", "prims::convert_element_type.default")
 def to_copy(node: Node) -> Any:
-    x = node.value()
+    x = node.value("a" if "a" in node.arguments else "self")
     if x.dtype == "bool" and node.dtype != "bool":
         return node.cast(x, node.dtype)
     if node.dtype == "bool" and x.dtype != "bool":
@@ -193,8 +196,9 @@ def power_of_number(node: Node) -> Any:
 
 @aten("expm1.default")
 def expm1(node: Node) -> Any:
-    """2 sinh(x / 2) e^(x / 2), which loses nothing near 0."""
-    half = node.net.multiply(_operand(node), np.asarray(0.5, node.dtype))
+    """2 sinh(x / 2) e^(x / 2), which loses nothing near 0, of numbers from the one on whose result is -1."""
+    x = node.net.maximum(_operand(node), np.asarray(_ALL_LOST, node.dtype))
+    half = node.net.multiply(x, np.asarray(0.5, node.dtype))
     twice = node.net.multiply(node.net.sinh(half), np.asarray(2, node.dtype))
     return node.apply("multiply", twice, node.net.exp(half))
 
@@ -218,9 +222,11 @@ def round_decimals(node: Node) -> Any:
 
 @aten("signbit.default")
 def signbit(node: Node) -> Any:
-    """By the reciprocal, of which that of -0 is below 0 too."""
-    x = node.value()
-    if "float" not in x.dtype:
-        return node.apply("less", x, np.asarray(0, x.dtype))
+    return is_below(node, node.value())
+
+
+def is_below(node: Node, x: Value) -> Value:
+    """Return where numbers have the sign of those below 0: by the reciprocal, of which that of -0 is below 0 too."""
     zero = np.asarray(0, x.dtype)
-    return node.apply("logical_or", node.net.less(x, zero), node.net.less(node.net.reciprocal(x), zero))
+    below: Value = node.net.less(x, zero)
+    return node.net.logical_or(below, node.net.less(node.net.reciprocal(x), zero)) if "float" in x.dtype else below
