@@ -112,7 +112,8 @@ def likely_rows(
     """Return `count` rows, those of the least estimate first: of the drawn ones, and of what these become in rounds.
 
     In each of them rows are changed a little, and the best are kept; half of the drawn ones that would be without
-    rounds are there beside. Rows are as they were drawn where there is no estimate.
+    rounds are there beside. Of equal estimates the largest decisions come first: more stages, wider vectors. Rows are
+    as they were drawn where there is no estimate.
     """
     if sketch.prior is None or not sketch.holes or not rounds:
         return _by_estimate(sketch, drawn)[:count]
@@ -122,7 +123,7 @@ def likely_rows(
         changed = sketch.mutate(rng, np.repeat(best, -(-STEPPED // len(best)), axis=0))
         best = np.unique(np.concatenate([best, changed[sketch.legal(changed)]]), axis=0)
         best = _by_estimate(sketch, best)[:count]
-    return _by_estimate(sketch, np.unique(np.concatenate([drawn, best]), axis=0))
+    return _by_estimate(sketch, np.unique(np.concatenate([drawn, best]), axis=0)[::-1])
 
 
 def _drawn(sketch: Sketch, count: int) -> npt.NDArray[np.int64]:
