@@ -113,9 +113,10 @@ def likely_rows(
 
     In each of them rows are changed a little, and the best are kept; half of the drawn ones that would be without
     rounds are there beside. Of equal estimates the largest decisions come first: more stages, wider vectors. Rows are
-    as they were drawn where there is no estimate.
+    as they were drawn where there is no estimate, and on matrix units, where nobody has measured what rounds choose:
+    with them and a model trained anew ResNet-50 in fp16 took 249.0 us (an H200), 242.8 before both.
     """
-    if sketch.prior is None or not sketch.holes or not rounds:
+    if sketch.prior is None or not sketch.holes or not rounds or sketch.tensorized:
         return _by_estimate(sketch, drawn)[:count]
     drawn = _by_estimate(sketch, drawn)[: count // 2]
     best = drawn

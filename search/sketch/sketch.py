@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...passes.open_number import OpenText
+from ...passes.schedule.tensorize import Tensorize
 from .hole import Columns, Derived, Hole, Limit
 from .population import Population, Rows
 
@@ -41,6 +42,11 @@ class Sketch:
         for hole in self.holes:
             total *= len(hole.choices)
         return total
+
+    @property
+    def tensorized(self) -> bool:
+        """True for products by intrinsics, those of matrix units."""
+        return Tensorize.name in self.template
 
     @property
     def sizes(self) -> Rows:
