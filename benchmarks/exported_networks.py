@@ -54,11 +54,13 @@ def _row(torch: Any, name: str, options: argparse.Namespace) -> str:
     model, inputs = built(name, options.small)
     net = lw.from_exported(torch.export.export(model, inputs))
     compiled = [lw.compile(net, "cuda")]
-    records, start_s = Path(tempfile.mkdtemp()) / "records.jsonl", time.perf_counter()
+    start_s, trials = time.perf_counter(), 0
     if options.limit_s:
-        compiled.append(lw.optimize(net, "cuda", time_limit_s=options.limit_s, records=records, progress=False))
+        with tempfile.TemporaryDirectory() as folder:
+            records = Path(folder) / "records.jsonl"
+            compiled.append(lw.optimize(net, "cuda", time_limit_s=options.limit_s, records=records, progress=False))
+            trials = len(records.read_text().splitlines())
     search_s = time.perf_counter() - start_s
-    trials = len(records.read_text().splitlines()) if records.exists() else 0
     executors = [each.executor() for each in compiled]
     feeds = dict(zip(executors[0].input_names, (each.numpy() for each in inputs), strict=True))
     for executor in executors:

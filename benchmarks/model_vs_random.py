@@ -109,7 +109,7 @@ def compare(case: Case, seed: int, options: argparse.Namespace) -> Row:
             right(search(described, "random", seed, options, measurer)) if options.estimates else [],
         ]
         best = _retimed(described, found, measurer)
-    caught_up = _trials_to_reach(found[0], min((r.time_s for r in found[1]), default=math.inf))
+    caught_up = trials_to_reach(found[0], min((r.time_s for r in found[1]), default=math.inf))
     return Row(case.name, *best, caught_up, len(task.sketches), time.perf_counter() - start)
 
 
@@ -153,7 +153,7 @@ def _retimed(task: TuningTask, searches: Sequence[Sequence[Record]], measurer: M
     ]
 
 
-def _trials_to_reach(trials: Sequence[Record], time_s: float) -> int:
+def trials_to_reach(trials: Sequence[Record], time_s: float) -> int:
     """After how many trials a search was as fast as `time_s`; 0 where it never was."""
     return next((n for n, record in enumerate(trials, 1) if record.time_s <= time_s), 0)
 

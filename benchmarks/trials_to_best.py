@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cases import CASES, GPU_CASES, Case
-from model_vs_random import Uniform, search, started
+from model_vs_random import Uniform, search, started, trials_to_reach
 
 import loopwright as lw
 from loopwright.search.measure.measurer import Measurer
@@ -80,10 +80,8 @@ def _compare(case: Case, options: argparse.Namespace) -> list[float]:
 
 def _near(trials: Sequence[Record], best_s: float) -> tuple[float, float]:
     """Trials and seconds until the first that takes at most NEAR times the best; infinite where none does."""
-    for number, record in enumerate(trials, 1):
-        if record.ok and record.time_s <= NEAR * best_s:
-            return number, record.timestamp - trials[0].timestamp
-    return math.inf, math.inf
+    count = trials_to_reach(trials, NEAR * best_s)
+    return (count, trials[count - 1].timestamp - trials[0].timestamp) if count else (math.inf, math.inf)
 
 
 def _cell(value: float) -> str:

@@ -19,7 +19,7 @@ from ...graph.runtime.executor import Executor
 from ...graph.runtime.network import CompiledNetwork
 from ...graph.runtime.on_cuda import CudaNetwork
 from ..mlir.importer import from_mlir
-from .on_cuda import CudaCalls, device_of
+from .on_cuda import CudaCalls, cuda_index
 
 if TYPE_CHECKING:
     from ...search.records.file import Record
@@ -98,12 +98,13 @@ class JittedFunction:
             found = self._traced(lowered)(*leaves)
         else:
             device = _device_of(leaves)
-            found = [_placed(array, device) for array in self._results(lowered, leaves)]
+            found = [_placed(array, device) for array in self._results(lowered, leaves, device)]
         return jax.tree.unflatten(lowered.out_tree, list(found))
 
-    def _results(self, lowered: _Lowered, leaves: Sequence[Any]) -> Sequence[Any]:
-        """Run on arrays; results are on the CUDA device that the arguments are on, or NumPy's."""
-        index = device_of(leaves) if self._target.kind == "cuda" and _have_elements(leaves, lowered.results) else None
+    def _results(self, lowered: _Lowered, leaves: Sequence[Any], device: Any) -> Sequence[Any]:
+        """Run on arrays of one device, or of None; results are on the CUDA device that it is, or NumPy's."""
+        there = device is not None and self._target.kind == "cuda" and _have_elements(leaves, lowered.results)
+        index = cuda_index(leaves[0]) if there else None
         if index is None:
             return _run(lowered, leaves)
         with self._lock:

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.cuda.dlpack import CUDA
 from ...backends.cuda.driver import current
 from ...backends.device_array import DeviceArray
 from ...backends.forkable import ForkableLock
 from ...graph.runtime.on_cuda import CudaNetwork
-
-CUDA = 2
-"""kDLCUDA in dlpack.h."""
 
 
 class CudaCalls:
@@ -48,10 +46,7 @@ class CudaCalls:
         return self._network.array(np.asarray(leaf)) if found is None else found
 
 
-def device_of(leaves: Sequence[Any]) -> int | None:
-    """The number of the CUDA device that all arrays are on, whole; None where there is none."""
-    if not leaves or any(len(leaf.devices()) != 1 for leaf in leaves):
-        return None
-    found = {tuple(map(int, leaf.__dlpack_device__())) for leaf in leaves}
-    kind, index = found.pop()
-    return index if kind == CUDA and not found else None
+def cuda_index(leaf: Any) -> int | None:
+    """The number of the CUDA device that an array is on; None for one elsewhere."""
+    kind, index = map(int, leaf.__dlpack_device__())
+    return index if kind == CUDA else None

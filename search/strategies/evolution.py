@@ -168,9 +168,11 @@ class Evolution(Strategy):
     ) -> list[_Scored]:
         """Return everything unseen that was scored on the way; a space without a share is left out."""
         parents = int(self._settings.from_measured * self._settings.population)
-        rows = [self._clean(s, np.concatenate([self._fastest(s, parents), fresh[s]])) for s in range(len(self.spaces))]
-        most = [max(8, int(share * self._settings.population)) if share else 0 for share in shares]
-        rows = [r[:n] for r, n in zip(rows, most, strict=True)]
+        rows = list(fresh)
+        for space, share in enumerate(shares):
+            if share:
+                known = self._clean(space, np.concatenate([self._fastest(space, parents), fresh[space]]))
+                rows[space] = known[: max(8, int(share * self._settings.population))]
         pool: dict[tuple[int, tuple[int, ...]], _Scored] = {}
         for generation in range(self._settings.generations + 1):
             scores = []
