@@ -11,6 +11,7 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import MemRefType
 
 from ...dialects.attributes import Axis
+from ...dialects.buffers import buffer_shape
 from ...dialects.element import element_bytes
 from ...dialects.target import Target
 from ..estimates.gpu_model import GpuAxis, GpuModel, GpuOperand, GpuReduce, Span
@@ -373,9 +374,7 @@ def _modelled(plan: GpuTilePlan, staged: StagedOperand) -> GpuOperand:
 
 def _run(plan: GpuTilePlan, staged: StagedOperand) -> int:
     """Elements of a row of an operand in global memory; 1 where it is padded, so that rows begin anywhere."""
-    shape = staged.operand.buffer.type
-    assert isinstance(shape, MemRefType)
-    return 1 if staged.operand.name in plan.anchor.pads else int(shape.get_shape()[-1])
+    return 1 if staged.operand.name in plan.anchor.pads else buffer_shape(staged.operand.buffer)[-1]
 
 
 def _spans(plan: GpuTilePlan, operand: Operand) -> tuple[Span, ...]:
