@@ -74,16 +74,18 @@ def optimize(
     records: str | os.PathLike[str] | None = None,
     measure: Measure = None,
     progress: bool = True,
+    precision: str | None = None,
 ) -> CompiledNetwork:
     """Tune the kernels of a network, and compile it with the best of them: `lw.optimize("model.onnx", "cuda")(x)`.
 
     The model is a network, or the path of an ONNX model. `trials` are for all kernels together (64 for each distinct
     one; with `time_limit_s` alone, as many as it allows), those in `records` included, a file that is gone on with;
-    without one it lies beside the model, or in this user's cache folder where that cannot be. `lw.TaskScheduler`
-    and `lw.compile` are what this is made of. TuningError where there is a kernel that no schedule makes right.
+    without one it lies beside the model, or in this user's cache folder where that cannot be. `precision` is that of
+    `lw.compile`, which with `lw.TaskScheduler` is what this is made of. TuningError where there is a kernel that no
+    schedule makes right.
     """
     net, device = opened(model), resolve_target(target)
-    tasks, weights = extract_tasks(net, device)
+    tasks, weights = extract_tasks(net, device, precision=precision)
     place = _beside_or_cached(records, None if isinstance(model, Network) else model, net.name)
     if tasks:
         options = TuningOptions(
@@ -95,7 +97,7 @@ def optimize(
         result = TaskScheduler(tasks, weights, load_records=place).tune(options, measure)
         if result.failure:
             raise TuningError(result.failure)
-    return compile(net, device, place if place is not None and Path(place).is_file() else None)
+    return compile(net, device, place if place is not None and Path(place).is_file() else None, precision=precision)
 
 
 def _count(trials: int | None, time_limit_s: float | None, tasks: int) -> int:

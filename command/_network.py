@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..dialects.numpy_types import FLOATS, NARROW_FLOATS
+from ..dialects.numpy_types import FLOATS, NARROW_FLOATS, PRECISIONS
 from ._errors import UserError, did_you_mean
 from ._inputs import file_name, positive, read_arrays
 
@@ -48,7 +48,7 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision",
         metavar="TYPE",
-        help=f"compute what is float32 in it in {' or '.join(NARROW_FLOATS)}, sums excepted, when tuning and compiling",
+        help=f"compute what is float32 in it in {' or '.join(PRECISIONS)}, sums excepted, when tuning and compiling",
     )
     parser.add_argument(
         "--layout",
@@ -117,7 +117,7 @@ def _declared_network(options: argparse.Namespace, text: str) -> Network:
         net = _from_file(path, _shapes(options.input_shape), constants, options.layout or "auto")
     else:
         net = _by_name(text, options)
-    types = net.dtypes if options.precision is None else [*net.dtypes, options.precision]
+    types = [*net.dtypes, options.precision] if options.precision in NARROW_FLOATS else net.dtypes
     _require_types(net.name, types, options.target or "llvm")
     return net
 

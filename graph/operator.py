@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..dialects.graph import Option
 from ..te import ExpressionError, Tensor
 from ..te.expr import Expr
+from ..te.tensor import with_rounded_factors
 from ..topi import identity
 
 Compute: TypeAlias = Callable[..., "Tensor | list[Tensor]"]
@@ -131,6 +132,24 @@ def elementwise(compute: Compute) -> Operator:
 def anchor(compute: Compute) -> Operator:
     """Return an operator with a kernel of its own that elementwise ones join."""
     return Operator(compute, Kind.ANCHOR)
+
+
+def product(compute: Compute) -> Operator:
+    """Return an anchor that multiplies two tensors; its option `rounds` ("tf32") rounds factors of float32 before."""
+
+    @wraps(compute)
+    def rounding(*tensors: Tensor, rounds: str = "", **options: Any) -> Tensor | list[Tensor]:
+        made = compute(*tensors, **options)
+        if not rounds:
+            return made
+        return [with_rounded_factors(each, rounds) for each in (made if isinstance(made, list) else [made])]
+
+    signature = inspect.signature(compute)
+    option = inspect.Parameter("rounds", inspect.Parameter.KEYWORD_ONLY, default="")
+    rounding.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), option]
+    )
+    return anchor(rounding)
 
 
 def rows(compute: Compute, relayout: Relayout | None = axis_moves) -> Operator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dialects.graph import ConstantOp
-from ..dialects.numpy_types import NARROW_FLOATS, teach_numpy
+from ..dialects.numpy_types import PRECISIONS, ROUNDED_FLOATS, teach_numpy
 from ..dialects.shown_text import one_line
 from .network import Network
 from .passes.lower_precision import plan_precision
@@ -19,7 +19,8 @@ _SINGLE = "float32"
 def in_precision(net: Network, precision: str | None) -> Network:
     """Bring what a network computes in float32 into float16 or bfloat16; inputs and outputs keep their types.
 
-    None leaves it as it is. ValueError for another word, and for a network that has nothing in float32.
+    With tf32 its products round their factors, and all is of float32 still. None leaves it as it is. ValueError for
+    another word, and for a network that has nothing in float32.
     """
     return with_kept(net, precision)[0]
 
@@ -29,14 +30,15 @@ def with_kept(net: Network, precision: str | None) -> tuple[Network, tuple[KeptO
     if precision is None:
         return net, ()
     require_precision(precision)
-    teach_numpy(precision)
+    if precision not in ROUNDED_FLOATS:
+        teach_numpy(precision)
     prepared = net.transform(PREPARE)
     if _SINGLE not in prepared.dtypes:
         raise ValueError(
             f"network '{one_line(net.name)}' has nothing in float32 to compute in {precision}: its types are "
             f"{', '.join(prepared.dtypes)}"
         )
-    beyond = _beyond(prepared, precision)
+    beyond = [] if precision in ROUNDED_FLOATS else _beyond(prepared, precision)
     kept = tuple(
         KeptOperator(op.outputs[0].name_hint or op.operator.data, op.operator.data, reason)
         for op, reason in plan_precision(prepared.function, precision, beyond).reasons.items()
@@ -48,9 +50,9 @@ def with_kept(net: Network, precision: str | None) -> tuple[Network, tuple[KeptO
 
 def require_precision(precision: object) -> None:
     """ValueError for what is no precision that networks of float32 can be computed in."""
-    if precision not in NARROW_FLOATS:
+    if precision not in PRECISIONS:
         raise ValueError(
-            f"precision is {' or '.join(NARROW_FLOATS)}, or None for the types that the network has, got {precision!r}"
+            f"precision is {' or '.join(PRECISIONS)}, or None for the types that the network has, got {precision!r}"
         )
 
 

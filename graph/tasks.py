@@ -28,7 +28,7 @@ from .pipeline import PREPARE
 from .precision import in_precision
 from .types import dtype_of, placeholder, shape_of
 
-GROUPED = f"{PREPARE},lw-graph-place-slices,lw-graph-simplify,cse,dce,lw-graph-fuse"
+GROUPED = f"{PREPARE},lw-graph-place-slices,lw-graph-simplify,cse,dce,lw-graph-fuse,lw-graph-round-products"
 """From a network as it was built to groups, one a kernel."""
 _FOR_GPUS = "lw-graph-split-products,lw-graph-sink-views,lw-graph-simplify,cse,dce,lw-graph-fold-constants,dce"
 
@@ -114,8 +114,8 @@ def extract_tasks(
 
     Kernels are distinct where their computations are (shapes are part of them); they are in the order of their first
     appearance. Those without a reduction are left out unless `include_simple_tasks`. `layout` (NCHW, NHWC, auto) brings
-    feature maps into a layout first, `precision` (float16, bfloat16) what is float32 into that type: `lw.compile` must
-    be given the same. With `winograd`, kernels of convolutions that
+    feature maps into a layout first, `precision` (float16, bfloat16, tf32) what is float32 into that type: `lw.compile`
+    must be given the same. With `winograd`, kernels of convolutions that
     Winograd's transforms can compute are followed by those that do, for tiles of 2 and of 4 or of the extents given:
     other ways to compute the same, of which `lw.compile` takes the fastest on record.
     """

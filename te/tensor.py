@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
 from ..dialects.element import DTYPES, element_type
 from .errors import ExpressionError, ShapeError, format_shape
-from .expr import DType, Expr, IterVar, Operand, Read, convert
-from .functions import function_of, plain
+from .expr import Binary, DType, Expr, IterVar, Operand, Read, convert
+from .functions import function_of, plain, round_to
 from .reduce import Reduce, Reduces
 
 
@@ -227,6 +227,21 @@ def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]
     if len(plain) != rank and not (rest and len(plain) < rank):
         raise ExpressionError(f"compute '{name}': the shape has {rank} axes, the function takes {len(plain)} arguments")
     return [*plain, *(f"i{k}" for k in range(len(plain), rank))]
+
+
+def with_rounded_factors(tensor: Tensor, kind: str) -> Tensor:
+    """Return a sum of products of two elements of float32 with both rounded by `round_to`; others as they are."""
+    op = tensor.op
+    if not isinstance(op, Compute) or not isinstance(op.body, Reduce) or op.body.combiner != "add":
+        return tensor
+    (value,) = op.body.values
+    if not isinstance(value, Binary) or value.op != "mul" or value.dtype != "float32":
+        return tensor
+    if not isinstance(value.left, Read) or not isinstance(value.right, Read):
+        return tensor
+    rounded = Binary("mul", round_to(value.left, kind), round_to(value.right, kind))
+    changed = replace(op, body=replace(op.body, values=(rounded,)))
+    return Tensor(tensor.name, tensor.shape, tensor.dtype, changed, tensor.value_index)
 
 
 def elementwise(tensor: Tensor, function: Callable[[Expr], Operand], name: str) -> Tensor:

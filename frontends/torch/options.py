@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from ...graph.precision import require_precision
 from .types import TARGET_KINDS
 
 BACKGROUND = "background"
@@ -24,7 +25,9 @@ class TorchOptions:
     better ones are found, on CPUs. `freeze` takes parameters as constants where no gradients are computed. `versions`
     is how many shapes of one graph are compiled; further ones run in PyTorch. With `buckets`, open extents of a
     dimension are padded to the next of those it names, as in `{0: (1, 8, 32)}`, where that is shown to change no
-    result. With `check` each kernel is held to the interpreter's results when it is compiled.
+    result. With `check` each kernel is held to the interpreter's results when it is compiled. `precision` is that of
+    `lw.compile`; unless given it is tf32 on CUDA devices where PyTorch's own products may round to it
+    (`torch.set_float32_matmul_precision("high")`).
     """
 
     target: str | None = None
@@ -34,11 +37,14 @@ class TorchOptions:
     versions: int = 8
     buckets: Mapping[int, Sequence[int]] = field(default_factory=dict)
     check: bool = False
+    precision: str | None = None
 
     def __post_init__(self) -> None:
         if self.target is not None and self.target.split()[:1] not in [[kind] for kind in TARGET_KINDS.values()]:
             kinds = " or ".join(TARGET_KINDS.values())
             raise ValueError(f"graphs of PyTorch are compiled for targets of kind {kinds}, got target {self.target!r}")
+        if self.precision is not None:
+            require_precision(self.precision)
         if self.tune != BACKGROUND and (isinstance(self.tune, str) or self.tune < 0):
             raise ValueError(f"option tune is seconds or '{BACKGROUND}', got {self.tune!r}")
         for dimension, steps in self.buckets.items():

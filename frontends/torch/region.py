@@ -21,6 +21,7 @@ from ...graph.compiler import compile
 from ...graph.export import CpuNetwork
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
+from ...graph.precision import in_precision
 from ...graph.runtime.network import CompiledNetwork
 from .background import tune_beside
 from .collector import old_objects_spared
@@ -290,7 +291,7 @@ class Region:
 
     def _kept(self, constants: Mapping[int, Tensor], device: RegionDevice) -> CompiledNetwork | None:
         """Return the network that this or another process made of the same, if it is kept; otherwise make it so."""
-        if self.options.tune or self.options.check:
+        if self.options.tune or self.options.check or self.options.precision:
             return None
         target = resolve_target(device.target(self.options.target))
         key = key_of(self.graph.graph, target, constants, self._known_records(target))
@@ -305,8 +306,16 @@ class Region:
         return found
 
     def _made(self, constants: Mapping[int, Tensor], device: RegionDevice) -> CompiledNetwork:
-        net = self.network(constants, device.array_of)
-        return self._tuned(in_layout(net, "auto"), device.target(self.options.target))
+        target = resolve_target(device.target(self.options.target))
+        net, precision = in_layout(self.network(constants, device.array_of), "auto"), self._precision(target)
+        return self._tuned(in_precision(net, precision) if "float32" in net.dtypes else net, target)
+
+    def _precision(self, target: Target) -> str | None:
+        """The precision that was asked for, else TF32 where PyTorch's own products of float32 may round to it."""
+        import torch
+
+        may_round = target.kind == "cuda" and torch.get_float32_matmul_precision() != "highest"
+        return self.options.precision or ("tf32" if may_round else None)
 
     def _known_records(self, target: str | Target) -> str | None:
         """The file of records to take schedules from: one that was asked for must be there."""

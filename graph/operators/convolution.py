@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from ... import topi
 from ...te import ShapeError, Tensor
 from ...topi.arguments import Ints, Padding
-from ..operator import anchor, opaque
+from ..operator import anchor, opaque, product
 from ._sums import rounded_once
 
 
@@ -106,10 +106,10 @@ def _of_layout(operator: str, layout: str, known: Mapping[str, Callable[..., Ten
     return rounded_once(known[layout])
 
 
-conv1d = anchor(_conv1d)
-conv2d = anchor(_conv2d)
+conv1d = product(_conv1d)
+conv2d = product(_conv2d)
 depthwise_conv2d = anchor(_depthwise_conv2d)
-conv3d = anchor(_conv3d)
-conv2d_transpose = anchor(_conv2d_transpose)
+conv3d = product(_conv3d)
+conv2d_transpose = product(_conv2d_transpose)
 conv2d_winograd = anchor(_conv2d_winograd)
 winograd_weight_transform = opaque(_winograd_weight_transform)

@@ -10,7 +10,7 @@ from ...te import ShapeError, Tensor, compute, reduce_axis
 from ...te.errors import format_shape
 from ...te.expr import Expr, promote
 from ...te.reduce import Reduce
-from ..operator import anchor
+from ..operator import product
 
 
 def _einsum(*tensors: Tensor, equation: str) -> Tensor:
@@ -34,8 +34,8 @@ def _einsum(*tensors: Tensor, equation: str) -> Tensor:
             t[tuple(0 if n == 1 else at[letter] for letter, n in zip(term, t.shape, strict=True))].astype(kind)
             for term, t in zip(terms, tensors, strict=True)
         ]
-        product = reduce(lambda a, b: a * b, factors)
-        return te.sum(product, axis=list(reduced.values())) if reduced else product
+        term = reduce(lambda a, b: a * b, factors)
+        return te.sum(term, axis=list(reduced.values())) if reduced else term
 
     made: Tensor = compute(tuple(extents[letter] for letter in result), element, "T_einsum")
     return made if kind == dtype else topi.cast(made, dtype)
@@ -58,4 +58,4 @@ def _parsed(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str]
     return terms, hidden + "".join(sorted(c for c in set(joined) if joined.count(c) == 1 and not c.isdigit()))
 
 
-einsum = anchor(_einsum)
+einsum = product(_einsum)

@@ -7,7 +7,7 @@ from ...dialects.numpy_types import working_type
 from ...te import ShapeError, Tensor, compute, reduce_axis
 from ...te.expr import Expr
 from ...te.reduce import Reduce
-from ..operator import anchor
+from ..operator import product
 from ._sums import rounded_once
 
 
@@ -30,7 +30,7 @@ def _dense_parts(data: Tensor, weight: Tensor, *, parts: int) -> list[Tensor]:
         raise ShapeError(f"dense_parts: {weight.shape[0]} columns do not make {parts} equal parts")
     kind = working_type(data.dtype)
 
-    def product(number: int) -> Tensor:
+    def part(number: int) -> Tensor:
         k = reduce_axis((0, depth), "k")
 
         def element(i: Expr, j: Expr) -> Reduce:
@@ -39,10 +39,10 @@ def _dense_parts(data: Tensor, weight: Tensor, *, parts: int) -> list[Tensor]:
         made: Tensor = compute((rows, columns), element, f"T_part{number}")
         return made if kind == data.dtype else topi.cast(made, data.dtype)
 
-    return [product(number) for number in range(parts)]
+    return [part(number) for number in range(parts)]
 
 
-dense = anchor(_dense)
-dense_parts = anchor(_dense_parts)
-matmul = anchor(_matmul)
-batch_matmul = anchor(_batch_matmul)
+dense = product(_dense)
+dense_parts = product(_dense_parts)
+matmul = product(_matmul)
+batch_matmul = product(_batch_matmul)

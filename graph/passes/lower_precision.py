@@ -8,14 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.graph import ApplyOp, ConstantOp
-from ...dialects.numpy_types import NARROW_FLOATS, teach_numpy
+from ...dialects.numpy_types import PRECISIONS, ROUNDED_FLOATS, teach_numpy
 from ..types import dtype_of, infer, shape_of, tensor_type
 from ._rewrite import Before, erase, is_constant, networks
 
@@ -36,6 +36,10 @@ PRODUCTS = (
     "einsum",
 )
 """Operators that always read and write the half type; their sums are float32 in it."""
+ROUNDED = tuple(name for name in PRODUCTS if name not in ("depthwise_conv2d", "conv2d_winograd"))
+"""Products that matrix units multiply: depthwise convolutions have one channel, factors of Winograd's are sums."""
+FACTORS = "lw_graph.factors"
+"""The attribute of a function whose products may round their factors of float32: to which type."""
 _KEPT = {
     "its results leave the range of 16-bit floats": (
         "exp",
@@ -62,6 +66,7 @@ _KEPT = {
     "its options say which types it computes in": ("formula", "map_formula", "reduce_formula", "bitcast"),
 }
 """Reason -> operators that are computed in float32, and whose results are kept so, for it."""
+_NO_UNITS = "no matrix unit multiplies its factors"
 _WIDE = {name: reason for reason, names in _KEPT.items() for name in names}
 _INSIDE = (
     "softmax",
@@ -81,6 +86,9 @@ _INSIDE = (
 class LowerPrecision(ModulePass):
     """f(x: f32) -> f(cast x to `dtype`), float16 or bfloat16, where f may be computed in it.
 
+    With tf32 nothing is cast: the function is given an attribute by which `lw-graph-round-products` has its products
+    round their factors.
+
     Products of matrices and convolutions always are. Exponentials, logarithms, powers, sums and what has a constant
     that is no number of the type stay float32; so do the operators that read their results, up to the next product.
     All else takes the half type. Inputs and outputs keep their types: casts stand behind and before them. Constants are
@@ -94,9 +102,12 @@ class LowerPrecision(ModulePass):
     beyond: tuple[int, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.dtype not in NARROW_FLOATS:
-            raise PassFailedException(f"{self}: dtype is {' or '.join(NARROW_FLOATS)}, got '{self.dtype}'")
+        if self.dtype not in PRECISIONS:
+            raise PassFailedException(f"{self}: dtype is {' or '.join(PRECISIONS)}, got '{self.dtype}'")
         for function in networks(op):
+            if self.dtype in ROUNDED_FLOATS:
+                function.attributes[FACTORS] = StringAttr(self.dtype)
+                continue
             _Lowering(function, self.dtype, plan_precision(function, self.dtype, self.beyond)).run()
 
 
@@ -110,6 +121,9 @@ class PrecisionPlan:
 
 def plan_precision(function: FuncOp, dtype: str, beyond: Sequence[int] = ()) -> PrecisionPlan:
     """Decide in which type each operator of a network computes; nothing is changed."""
+    if dtype in ROUNDED_FLOATS:
+        exact = [op for op in _of_single(function) if op.operator.data in PRODUCTS and op.operator.data not in ROUNDED]
+        return PrecisionPlan(frozenset(), dict.fromkeys(exact, _NO_UNITS))
     teach_numpy(dtype)
     constants = [op for op in function.body.block.ops if isinstance(op, ConstantOp)]
     outside: set[SSAValue] = {op.result for n, op in enumerate(constants) if n in beyond or _is_outside(op, dtype)}

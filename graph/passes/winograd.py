@@ -107,7 +107,7 @@ def _convolution(group: GroupOp) -> tuple[ApplyOp, int] | None:
 
 def _fits(op: ApplyOp, weight: SSAValue) -> bool:
     """Return whether a convolution has transforms, and `weight` can be transformed ahead."""
-    if not is_constant(weight) or dtype_of(op.inputs[0]) not in _TYPES:
+    if not is_constant(weight) or dtype_of(op.inputs[0]) not in _TYPES or option(op, "rounds"):
         return False
     shape = shape_of(weight)
     window = shape[:2] if option(op, "layout") == "NHWC" else shape[2:]

@@ -591,3 +591,14 @@ def test_checks_of_values_are_said_to_be_pytorchs() -> None:
 
     (name, why) = next(iter(lw.torch.explain(counted, torch.tensor([1, 4, 2])).stays))
     assert name == "_assert_async.msg" and why == "a check of values, which PyTorch makes"
+
+
+def test_precision_of_products_is_an_option() -> None:
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 16)).eval()
+    x = torch.randn(32, 64)
+    with torch.no_grad():
+        got = torch.compile(model, backend="loopwright", options={"precision": "tf32"})(x)
+        want = model(x)
+    assert 0 < (got - want).abs().max() <= 4e-3 * want.abs().max()
+    with pytest.raises(ValueError, match="precision is float16 or bfloat16 or tf32"):
+        TorchOptions.of({"precision": "int4"})
