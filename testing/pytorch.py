@@ -51,6 +51,7 @@ class TorchNetwork:
                 if name not in functions:
                     raise ValueError(f"operator '{name}' has no PyTorch form here")
                 options = {**operator(name).defaults, **op.options.values}
+                options.pop("rounds", None)  # no option of PyTorch's: a switch of the process allows TF32
                 inputs, results = [*op.inputs], list[SSAValue](op.outputs)
                 if bias is not None:
                     skipped.add(bias)
