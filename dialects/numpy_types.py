@@ -7,9 +7,9 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 NARROW_FLOATS = ("float16", "bfloat16")
 """Types whose sums and functions are computed in single precision."""
 ROUNDED_FLOATS = ("tf32",)
-"""What factors of products of float32 may be rounded to; it is no type of elements."""
+"""Types that factors of products of float32 may be rounded to; they are no types of elements."""
 PRECISIONS = (*NARROW_FLOATS, *ROUNDED_FLOATS)
-"""What a network of float32 may be computed in."""
+"""Precisions that a network of float32 may be computed in."""
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 INTEGERS = (*SIGNED, *UNSIGNED)
