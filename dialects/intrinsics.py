@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from math import prod
@@ -21,6 +22,11 @@ from .intrinsics_cpu import CPU_INSTRUCTIONS, CpuInstruction
 from .intrinsics_cuda import CUDA_INSTRUCTIONS, MATRIX_ROWS, REGISTER_BYTES, CudaInstruction
 from .names import check_name
 from .target import Target
+
+LEAST_TILE_CYCLES = 9
+"""Cycles between two products of tiles with few rows; more rows take a cycle each. On a Xeon of family 6, model 207, at
+an assumed 8/7 of its time stamps: 16 of 16 rows, 14.5 of 14, 12.5 of 12, 11 of 10, 10 of 8 and 9 of 2, whatever their
+columns and groups of k."""
 
 AXES = (I_AXIS, J_AXIS, K_AXIS) = "i", "j", "k"
 """Axes of an intrinsic, `c[i, j] += a[i, k] * b[k, j]`."""
@@ -70,8 +76,8 @@ class Intrinsic:
     `code`, for CUDA: C statements on the registers `c0, c1, ...` of the sums, and `a0, ...`, `b0, ...` of 32 bits each.
     For a CPU the name of LLVM's intrinsic of (c, a, b), with the type that it takes factors in: `... : <16 x i32>`, or
     `... : x86_amx` for tiles; or LLVM IR on `%c`, `%a` and `%b`, vectors of what is held of them, that ends with `ret`.
-    There `threads` is 1, and each matrix lies in memory as it is held: in one stretch, or in `rows` of even distance.
-    An `a` of fewer bytes than `b` is repeated to as many.
+    There `threads` is 1, and each matrix lies in memory as it is held: in one stretch, or, of `tiles`, in rows of even
+    distance. An `a` of fewer bytes than `b` is repeated to as many. Tiles may be cut: `cut_to`.
 
     One that `reads_shared` reads its factors from shared memory by itself, while its threads go on: its fragment of
     `b` is a type alone, and its code is on `a` and `b`, which are descriptors of 64 bits, with the words `{a_turned}`
@@ -96,7 +102,7 @@ class Intrinsic:
     since: int = 0
     features: tuple[str, ...] = ()
     cycles: float = 1
-    rows: int = 1
+    tiles: bool = False
     exact: bool = False
     reads_shared: bool = False
     held_code: str = ""
@@ -126,6 +132,22 @@ class Intrinsic:
     def fragment(self, operand: str) -> Fragment:
         """The fragment of `a`, `b` or `c`."""
         return {"a": self.a, "b": self.b, "c": self.c}[operand]
+
+    def cut_to(self, m: int, n: int, k: int) -> Intrinsic | None:
+        """One on tiles of fewer rows and columns, and of fewer groups of k; None where there is none."""
+        sizes, most = (m, n, k), self.extents.values()
+        if (
+            not self.tiles
+            or k % self.held_extents("b")[-1]
+            or any(not 1 <= x <= y for x, y in zip(sizes, most, strict=True))
+        ):
+            return None
+        name = self.name.replace(_sizes(self.m, self.n, self.k), _sizes(*sizes))
+        return replace(self, name=name, m=m, n=n, k=k, cycles=max(m, LEAST_TILE_CYCLES))
+
+    def rows(self, operand: str) -> int:
+        """Rows of even distance that a matrix lies in: one stretch, or those of a tile."""
+        return self.held_extents(operand)[0] if self.tiles else 1
 
     @property
     def may_start(self) -> bool:
@@ -336,7 +358,7 @@ def _of_cpu(row: CpuInstruction) -> Intrinsic:
         code=row.code,
         features=row.features,
         cycles=row.cycles,
-        rows=row.rows,
+        tiles=row.tiles,
     )
 
 
@@ -376,18 +398,35 @@ def register_intrinsic(intrinsic: Intrinsic) -> Intrinsic:
     ValueError for the name of one that comes with loopwright, and where its fragments are wrong (`verify`).
     """
     intrinsic.verify()
-    if intrinsic.name in _own():
+    if intrinsic.name in _own() or _cut(intrinsic.name) is not None:
         raise ValueError(f"intrinsic '{intrinsic.name}' comes with loopwright; give yours another name")
     _REGISTERED[intrinsic.name] = intrinsic
     return intrinsic
 
 
 def intrinsics(target: Target | None = None) -> list[Intrinsic]:
-    """The intrinsics there are, by name; with a target those that it has."""
+    """The intrinsics there are, by name, of tiles the whole ones; with a target those that it has."""
     found = sorted({**_own(), **_REGISTERED}.values(), key=lambda x: x.name)
     return found if target is None else [x for x in found if x.why_not(target) is None]
 
 
 def find_intrinsic(name: str) -> Intrinsic | None:
     """The intrinsic of a name; None where there is none."""
-    return _own().get(name) or _REGISTERED.get(name)
+    return _own().get(name) or _REGISTERED.get(name) or _cut(name)
+
+
+@cache
+def _cut(name: str) -> Intrinsic | None:
+    """One of tiles that are cut, such as `amx.m14n16k32.bf16`."""
+    found = _SIZES.search(name)
+    if found is None:
+        return None
+    cut = (x.cut_to(*map(int, found.groups())) for x in _own().values())
+    return next((x for x in cut if x is not None and x.name == name), None)
+
+
+_SIZES = re.compile(r"m(\d+)n(\d+)k(\d+)")
+
+
+def _sizes(m: int, n: int, k: int) -> str:
+    return f"m{m}n{n}k{k}"

@@ -15,7 +15,8 @@ class CpuInstruction:
     """A row of the table: an `Intrinsic` of one thread, whose matrices lie in memory as registers hold them.
 
     `a_held` and `b_held` are the digits of a position among the elements of `a` and `b`, the outermost first; those of
-    `c` are rows, then columns. `cycles` are those from one to the next on one port, by the makers' manuals.
+    `c` are rows, then columns. `cycles` are those from one to the next on one port, by the makers' manuals. Of `tiles`,
+    rows and columns may be fewer, and so may groups of k.
     """
 
     name: str
@@ -30,7 +31,7 @@ class CpuInstruction:
     code: str
     features: tuple[str, ...]
     cycles: float = 1
-    rows: int = 1
+    tiles: bool = False
 
 
 def _dot(unit: str, lanes: int, group: int, a: str, b: str, code: str, *features: str) -> CpuInstruction:
@@ -68,7 +69,7 @@ def _tile(a: str, b: str, code: str, feature: str) -> CpuInstruction:
         f"llvm.x86.{code}.internal : x86_amx",
         ("amx-tile", feature),
         cycles=16,
-        rows=16,
+        tiles=True,
     )
 
 

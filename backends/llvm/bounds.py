@@ -43,6 +43,7 @@ _KINDS: dict[type[Operation], str] = {
     kernel.ScatterOp: "scatter",
     kernel.TileLoadOp: "load",
     kernel.TileProductOp: "product",
+    kernel.TileStartOp: "store",
 }
 
 
@@ -68,7 +69,7 @@ def check_access(f: Function, op: Operation) -> None:
         _test_lanes(f, op, op.buffer, f.names[op.indices], lanes, f.names[op.mask])
     elif isinstance(op, kernel.TileLoadOp):
         _test_rows(f, op, op.buffer, op.index, op.meaning().elements(op.operand.data))
-    elif isinstance(op, kernel.TileProductOp):
+    elif isinstance(op, kernel.TileProductOp | kernel.TileStartOp):
         _test_rows(f, op, op.sums, op.index, op.meaning().elements("c"))
 
 
@@ -93,7 +94,11 @@ def _inside(buffer: SSAValue, *indices: int) -> bool:
 
 
 def _test_rows(
-    f: Function, op: kernel.TileLoadOp | kernel.TileProductOp, buffer: SSAValue, index: SSAValue, elements: int
+    f: Function,
+    op: kernel.TileLoadOp | kernel.TileProductOp | kernel.TileStartOp,
+    buffer: SSAValue,
+    index: SSAValue,
+    elements: int,
 ) -> None:
     """Test the first and the last element of a tile, between which all others are."""
     first, rows = op.offset.data, op.rows.data

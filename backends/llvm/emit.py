@@ -25,7 +25,7 @@ from .host import cpu_of
 from .outside import CheckedAccess
 from .parallel import emit_parallel_call
 from .symbols import RUN_SYMBOL, TIME_SYMBOL
-from .tiles import TILE, begin_loop, end_loop, tiles_of_loop
+from .tiles import TILE, Carried, begin_tiles, end_tiles, run_of_tiles, tiles_of_loop, tiles_of_run
 from .turned_loads import turned_loads
 from .types import buffer_bytes
 
@@ -95,7 +95,11 @@ def emit_block(f: Function, block: Block) -> None:
     """Print a block's operations in order, but loads that are made together with the first of them."""
     together = {} if f.module.check_addresses else turned_loads(block)
     made: set[Operation] = set()
+    run = run_of_tiles(block)
+    begun: Carried = {}
     for op in block.ops:
+        if run and op is run[0]:
+            begun = begin_tiles(f, tiles_of_run(f, run))
         if op in together:
             memory.emit_loads_together(f, op, together[op])
             made.update(load for group in together[op] for load in group.loads)
@@ -107,6 +111,8 @@ def emit_block(f: Function, block: Block) -> None:
         if f.module.check_addresses:
             check_access(f, op)
         handler(f, op)
+        if run and op is run[-1]:
+            end_tiles(f, begun)
 
 
 def _nothing(f: Function, op: Operation) -> None:
@@ -133,7 +139,7 @@ def emit_loop(f: Function, low: str, high: str, step: str, body: Block) -> None:
             emit_block(f, body)
         return
     carried = tiles_of_loop(f, body)
-    begun = begin_loop(f, carried)
+    begun = begin_tiles(f, carried)
     head, end = f.label("loop"), f.label("done")
     before, entering = f.block, {key: f.tiles[key] for key in carried}
     if known:
@@ -162,7 +168,7 @@ def emit_loop(f: Function, low: str, high: str, step: str, body: Block) -> None:
     if not known:
         for key in carried:
             f.tiles[key] = f.put(f"phi {TILE} [ {entering[key]}, %{before} ], [ {f.tiles[key]}, %{latch} ]")
-    end_loop(f, begun)
+    end_tiles(f, begun)
 
 
 def _if(f: Function, op: Operation) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import combinations
 from typing import NamedTuple, cast
 
@@ -19,9 +19,6 @@ from .memory import address, splat
 from .types import element_text
 
 TILE = "x86_amx"
-_TILE_ROWS = 16
-_SHAPE = (("i16", "16"), ("i16", "64"))
-"""Rows of a tile, and bytes of a row (Intel Software Developer's Manual, tiles of palette 1)."""
 _SYMBOL = re.compile(r"@[\w.$]+(?=\()")
 
 
@@ -34,8 +31,13 @@ class TileKey(NamedTuple):
     step: int
 
 
-Carried = dict[TileKey, kernel.TileProductOp]
-"""Tiles of sums that loops carry in registers, each with a product that adds to it."""
+Number = tuple[str, str]
+"""A value that a call takes: its type and its text."""
+
+Touching = kernel.TileProductOp | kernel.TileStartOp
+
+Carried = dict[TileKey, Touching]
+"""Tiles of sums that are kept in registers for a while, each with the first operation that touches it."""
 
 
 def emit_load(f: Function, op: Operation) -> None:
@@ -44,7 +46,8 @@ def emit_load(f: Function, op: Operation) -> None:
     meaning, element = op.meaning(), _element(op.buffer)
     pointer = address(f, op.buffer, op.index, op.offset.data, element)
     if _factor_type(meaning) == TILE:
-        f.names[op.value] = _load_tile(f, pointer, op.step.data * _bytes(op.buffer))
+        shape = _shape(meaning, op.operand.data)
+        f.names[op.value] = _load_tile(f, shape, pointer, op.step.data * _bytes(op.buffer))
         return
     count = meaning.elements(op.operand.data)
     f.names[op.value] = _load_rows(f, pointer, element, count, op.rows.data, op.step.data)
@@ -165,99 +168,142 @@ def _definition(f: Function, symbol: str, code: str, sums: str, a: str, b: str) 
 # -- tiles ------------------------------------------------------------------------------------------------------------
 
 
-def _load_tile(f: Function, pointer: str, step_bytes: int) -> str:
-    arguments = (*_SHAPE, ("ptr", pointer), ("i64", str(step_bytes)))
+def _shape(intrinsic: Intrinsic, operand: str) -> tuple[Number, Number]:
+    """Rows of a tile, and bytes of a row."""
+    rows = intrinsic.rows(operand)
+    size = intrinsic.elements(operand) * intrinsic.fragment(operand).bytes
+    return ("i16", str(rows)), ("i16", str(size // rows))
+
+
+def _load_tile(f: Function, shape: tuple[Number, Number], pointer: str, step_bytes: int) -> str:
+    arguments = (*shape, ("ptr", pointer), ("i64", str(step_bytes)))
     return f.call(TILE, "@llvm.x86.tileloadd64.internal", *arguments)
 
 
-def _store_tile(f: Function, pointer: str, step_bytes: int, value: str) -> None:
-    arguments = (*_SHAPE, ("ptr", pointer), ("i64", str(step_bytes)), (TILE, value))
-    f.call("void", "@llvm.x86.tilestored64.internal", *arguments)
+def _load_sums(f: Function, op: Touching) -> str:
+    return _load_tile(f, _shape(op.meaning(), "c"), _sums_at(f, op), op.step.data * _bytes(op.sums))
 
 
-def _key(f: Function, op: kernel.TileProductOp) -> TileKey:
+def _store_sums(f: Function, op: Touching, value: str) -> None:
+    place = (("ptr", _sums_at(f, op)), ("i64", str(op.step.data * _bytes(op.sums))))
+    f.call("void", "@llvm.x86.tilestored64.internal", *_shape(op.meaning(), "c"), *place, (TILE, value))
+
+
+def _key(f: Function, op: Touching) -> TileKey:
     return TileKey(op.sums, f.names[op.index], op.offset.data, op.step.data)
 
 
 def _tile_product(f: Function, op: kernel.TileProductOp, intrinsic: Intrinsic) -> None:
     key = _key(f, op)
     held = f.tiles.get(key)
-    pointer, step_bytes = "", op.step.data * _bytes(op.sums)
-    if held is None:
-        pointer = _sums_at(f, op)
-    c = held or _load_tile(f, pointer, step_bytes)
+    c = held or _load_sums(f, op)
     symbol = f"@{intrinsic.code.partition(' : ')[0]}"
     factors = ((TILE, f.names[op.a]), (TILE, f.names[op.b]))
-    result = f.call(TILE, symbol, *_SHAPE, _SHAPE[1], (TILE, c), *factors)
+    result = f.call(TILE, symbol, *_shape(intrinsic, "c"), _shape(intrinsic, "a")[1], (TILE, c), *factors)
     if held is None:
-        _store_tile(f, pointer, step_bytes, result)
+        _store_sums(f, op, result)
     else:
         f.tiles[key] = result
 
 
+def emit_start(f: Function, op: Operation) -> None:
+    """Print zeros: in a register where the tile is kept in one, else in memory."""
+    assert isinstance(op, kernel.TileStartOp)
+    key, meaning = _key(f, op), op.meaning()
+    f.module.features |= set(meaning.features)
+    zeros = f.call(TILE, "@llvm.x86.tilezero.internal", *_shape(meaning, "c"))
+    if key in f.tiles:
+        f.tiles[key] = zeros
+    else:
+        _store_sums(f, op, zeros)
+
+
 def tiles_of_loop(f: Function, body: Block) -> Carried:
     """Tiles of sums that stay where they are in all iterations of a loop, and that its products alone touch there."""
+    return _kept(f, list(body.ops))
+
+
+def tiles_of_run(f: Function, ops: Sequence[Operation]) -> Carried:
+    """The same of some operations of a block, one after the other, of tiles that are in no registers yet."""
+    return {key: op for key, op in _kept(f, ops).items() if key not in f.tiles}
+
+
+def run_of_tiles(block: Block) -> Sequence[Operation]:
+    """The operations of a block from the first to the last that touch tiles of sums, in loops as well."""
+    ops = list(block.ops)
+    places = [n for n, op in enumerate(ops) if next(_touching([op]), None) is not None]
+    return ops[places[0] : places[-1] + 1] if places else []
+
+
+def _kept(f: Function, ops: Sequence[Operation]) -> Carried:
+    """Tiles of sums that operations touch at known places, and nothing else meanwhile."""
     found: Carried = {}
-    for op in _products(body):
+    for op in _touching(ops):
         if op.index in f.names and _factor_type(op.meaning()) == TILE:
             found.setdefault(_key(f, op), op)
-    return {key: op for key, op in found.items() if _is_own(f, op, body, found)}
+    inside = set(ops)
+    return {key: op for key, op in found.items() if _is_own(f, op, inside, found)}
 
 
-def _products(body: Block) -> Iterator[kernel.TileProductOp]:
-    """The products of a loop's body that are computed in each iteration of it, or of loops inside."""
-    for op in body.ops:
-        if isinstance(op, kernel.TileProductOp):
+def _touching(ops: Iterable[Operation]) -> Iterator[Touching]:
+    """Find the operations that touch tiles of sums, among some and in the loops among these."""
+    for op in ops:
+        if isinstance(op, Touching):
             yield op
         elif isinstance(op, scf.ForOp):
-            yield from _products(op.body.block)
+            yield from _touching(op.body.block.ops)
 
 
-def _is_own(f: Function, op: kernel.TileProductOp, body: Block, found: Carried) -> bool:
-    """True where all that touches a product's sums in a loop are products of tiles that have nothing in common."""
-    touching = [use.operation for use in op.sums.uses if _is_in(use.operation, body)]
-    if any(not isinstance(x, kernel.TileProductOp) or x.index not in f.names for x in touching):
+def _is_own(f: Function, op: Touching, inside: Set[Operation], found: Carried) -> bool:
+    """True where all that touches the sums there are products and starts of tiles that have nothing in common."""
+    touching = [use.operation for use in op.sums.uses if _is_in(use.operation, inside)]
+    if any(not isinstance(x, Touching) or x.index not in f.names for x in touching):
         return False
     keys = [key for key in found if key.buffer is op.sums]
-    if {_key(f, x) for x in touching if isinstance(x, kernel.TileProductOp)} != set(keys):
+    if {_key(f, x) for x in touching if isinstance(x, Touching)} != set(keys):
         return False
-    return all(_are_apart(x, y) for x, y in combinations(keys, 2))
+    return all(_are_apart(x, y, found[x].meaning(), found[y].meaning()) for x, y in combinations(keys, 2))
 
 
-def _is_in(op: Operation | None, body: Block) -> bool:
+def _is_in(op: Operation | None, ops: Set[Operation]) -> bool:
     while op is not None:
-        if op.parent is body:
+        if op in ops:
             return True
         op = op.parent_op()
     return False
 
 
-def _are_apart(x: TileKey, y: TileKey) -> bool:
+def _are_apart(x: TileKey, y: TileKey, of_x: Intrinsic, of_y: Intrinsic) -> bool:
+    m, n = max(of_x.m, of_y.m), max(of_x.n, of_y.n)
     if (x.start, x.step) != (y.start, y.step):
         return False
-    rows, columns = divmod(abs(x.offset - y.offset), x.step)
-    return rows >= _TILE_ROWS or _TILE_ROWS <= columns <= x.step - _TILE_ROWS
+    rows, columns = divmod(abs(x.offset - y.offset), x.step) if x.step else (0, abs(x.offset - y.offset))
+    return rows >= m or (n <= columns and (columns <= x.step - n or not x.step))
 
 
-def begin_loop(f: Function, carried: Carried) -> Carried:
-    """Load the tiles that a loop carries and no loop around does; which these are."""
+def begin_tiles(f: Function, carried: Carried) -> Carried:
+    """Load the tiles that are kept from here on, and are in no registers yet; which these are.
+
+    Of those that start with zeros nothing is loaded.
+    """
     begun = {key: op for key, op in carried.items() if key not in f.tiles}
     for key, op in begun.items():
-        f.tiles[key] = _load_tile(f, _sums_at(f, op), op.step.data * _bytes(op.sums))
+        f.tiles[key] = "" if isinstance(op, kernel.TileStartOp) else _load_sums(f, op)
     return begun
 
 
-def end_loop(f: Function, begun: Carried) -> None:
-    """Store the tiles that a loop began with."""
+def end_tiles(f: Function, begun: Carried) -> None:
+    """Store the tiles that were begun with."""
     for key, op in begun.items():
-        _store_tile(f, _sums_at(f, op), op.step.data * _bytes(op.sums), f.tiles.pop(key))
+        _store_sums(f, op, f.tiles.pop(key))
 
 
-def _sums_at(f: Function, op: kernel.TileProductOp) -> str:
+def _sums_at(f: Function, op: Touching) -> str:
     return address(f, op.sums, op.index, op.offset.data, _element(op.sums))
 
 
 HANDLERS: dict[type[Operation], Callable[[Function, Operation], None]] = {
     kernel.TileLoadOp: emit_load,
     kernel.TileProductOp: emit_product,
+    kernel.TileStartOp: emit_start,
 }

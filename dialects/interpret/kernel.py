@@ -159,6 +159,17 @@ def _tile_product(program: Program, op: kernel.TileProductOp) -> Step:
     return step
 
 
+def _tile_start(program: Program, op: kernel.TileStartOp) -> Step:
+    held, at = program.slot(op.sums), program.slot(op.index)
+    places = op.offset.data + tiles.places(op.rows.data, op.step.data, op.meaning().elements("c"))
+    on = np.ones(places.shape, np.bool_)
+
+    def step(values: list[Any]) -> None:
+        _write(op, values[held], places + int(values[at]), on, np.zeros(places.shape, values[held].dtype))
+
+    return step
+
+
 def _gather(program: Program, op: Operation) -> Step:
     held, at, on = program.slots(op.operands)
     into = program.slot(op.results[0])
@@ -283,6 +294,7 @@ _STEPS: Mapping[type[Operation], Handler] = {
     kernel.ScatterOp: _scatter,
     kernel.TileLoadOp: _tile_load,
     kernel.TileProductOp: _tile_product,
+    kernel.TileStartOp: _tile_start,
     kernel.LanesOp: _lanes,
     kernel.MaskOp: _mask,
     kernel.PrefetchOp: nothing,

@@ -36,7 +36,7 @@ from .memory import (
     StoreOp,
     shared_offsets,
 )
-from .tile import TileLoadOp, TileProductOp
+from .tile import TileLoadOp, TileProductOp, TileStartOp
 from .types import INDEX, element_of, int_attr, lanes_of, mask_type, vector_of
 from .warp_group import (
     ATOM_ROWS,
@@ -91,6 +91,7 @@ __all__ = [
     "ThreadOp",
     "TileLoadOp",
     "TileProductOp",
+    "TileStartOp",
     "TransposeQuadOp",
     "WaitOp",
     "WarpGroupCommitOp",
@@ -144,6 +145,7 @@ LwKernel = Dialect(
         BarrierAwaitOp,
         TileLoadOp,
         TileProductOp,
+        TileStartOp,
     ],
     [],
 )

@@ -85,6 +85,61 @@ class TileLoadOp(IRDLOperation):
 
 
 @irdl_op_definition
+class TileStartOp(IRDLOperation):
+    """`lw_kernel.tile_start "amx.m16n16k32.bf16" %c[%i] rows 16 step 32 : memref<1024xf32, "local">`
+
+    Writes zeros to sums in memory, where products of an intrinsic are to be added.
+    """
+
+    name = "lw_kernel.tile_start"
+    intrinsic = prop_def(StringAttr)
+    sums = operand_def(MemRefType)
+    index = operand_def(IndexType)
+    offset = prop_def(IntAttr)
+    rows = prop_def(IntAttr)
+    step = prop_def(IntAttr)
+    traits = traits_def(MemoryWriteEffect())
+
+    def __init__(self, intrinsic: str, sums: SSAValue, index: SSAValue, offset: int, rows: int, step: int) -> None:
+        super().__init__(
+            operands=[sums, index],
+            properties={
+                "intrinsic": StringAttr(intrinsic),
+                "offset": IntAttr(offset),
+                "rows": IntAttr(rows),
+                "step": IntAttr(step),
+            },
+        )
+
+    def meaning(self) -> Intrinsic:
+        """The intrinsic; VerifyException where none has the name."""
+        return _named(self.intrinsic.data)
+
+    def verify_(self) -> None:
+        meaning = self.meaning()
+        _require_rows(self.rows.data, meaning.elements("c"))
+        _require_element(self.sums, meaning.c.type, meaning.name)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.intrinsic)
+        printer.print_string(" ")
+        print_address(printer, self.sums, self.index, self.offset.data)
+        _print_rows(printer, self.rows.data, self.step.data)
+        printer.print_string(" : ")
+        printer.print_attribute(self.sums.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TileStartOp:
+        name = _parse_name(parser)
+        sums, index, offset = parse_address(parser)
+        rows, step = _parse_rows(parser)
+        parser.parse_punctuation(":")
+        at = parser.resolve_operand(sums, parser.parse_type()), parser.resolve_operand(index, INDEX)
+        return cls(name, *at, offset, rows, step)
+
+
+@irdl_op_definition
 class TileProductOp(IRDLOperation):
     """`lw_kernel.tile_product "amx.m16n16k32.bf16" %a, %b, %c[%i] rows 16 step 32 : memref<1024xf32, "local">`
 

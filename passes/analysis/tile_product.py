@@ -142,7 +142,8 @@ def _axes_of(intrinsic: Intrinsic, sizes: Sequence[int]) -> Mapping[str, Grid]:
 
 def _rows(intrinsic: Intrinsic, operand: str, held: Grid, name: str) -> Tile:
     """The rows of neighbours that elements lie in."""
-    for rows in (intrinsic.rows,) if intrinsic.rows > 1 else range(1, MOST_ROWS + 1):
+    whole = intrinsic.rows(operand)
+    for rows in (whole,) if intrinsic.tiles else range(1, MOST_ROWS + 1):
         if len(held) % rows:
             continue
         table = held.reshape(rows, -1)
@@ -150,8 +151,8 @@ def _rows(intrinsic: Intrinsic, operand: str, held: Grid, name: str) -> Tile:
         if (np.diff(table, axis=1) == 1).all() and len(set(starts)) <= 1:
             return Tile(rows, int(starts[0]) if rows > 1 else 0)
     order = " then ".join(str(digit) for digit in intrinsic.fragment(operand).held)
-    if intrinsic.rows > 1:
-        wanted = f"{intrinsic.rows} rows, evenly apart, of {len(held) // intrinsic.rows} neighbours"
+    if intrinsic.tiles:
+        wanted = f"{whole} rows, evenly apart, of {len(held) // whole} neighbours"
     else:
         wanted = f"{len(held)} neighbours"
     rule = f"'{name}' must hold {operand} of the instruction in the order of {order}, as {wanted}"

@@ -23,6 +23,7 @@ from ._block_plan import BlockPlan
 from ._branches import branch, under
 from ._launch import allocate_first
 from ._loop_values import Known
+from ._starts import is_start
 from ._tile_product import TileWriter, tile_intrinsic
 from .place_buffers import placements_of
 from .tell_loops_apart import spelled
@@ -144,7 +145,7 @@ class Lowering:
         kind = self._kind(op)
         intrinsic = tile_intrinsic(op)
         if self.tiles is not None and intrinsic is not None:
-            self.tiles.write(op, intrinsic)
+            (self.tiles.start if is_start(op) else self.tiles.write)(op, intrinsic)
         elif op.size == 1 or kind == "unrolled":
             self._copies(op)
         elif kind == "vectorized":

@@ -55,6 +55,15 @@ class TileWriter:
         place = at.offset, sums.tile.rows, sums.tile.step
         here.block.add_op(kernel.TileProductOp(intrinsic.name, left, right, self.buffers[buffer], at.base, *place))
 
+    def start(self, op: ForOp, intrinsic: Intrinsic) -> None:
+        """Write the nest of what a product starts from, which is zero, as one tile."""
+        access = self.plans[next(blocks_in(op))].writes[0]
+        rows, columns = (loop.loop_name for loop in op.walk() if isinstance(loop, ForOp))
+        offset = access.offset.substitute({rows: ZERO, columns: ZERO})
+        at = self.at.address(offset)
+        place = at.offset, intrinsic.rows("c"), access.offset.coefficient(rows)
+        self.at.here.block.add_op(kernel.TileStartOp(intrinsic.name, self.buffers[access.buffer], at.base, *place))
+
     def _planned(self, op: ForOp, intrinsic: Intrinsic) -> tuple[_Matrix, _Matrix, _Matrix]:
         block = next(blocks_in(op))
         plan = self.plans[block]

@@ -35,7 +35,7 @@ class StartReductions(ModulePass):
 
     The loops of the start are called like those of the reduction. A reduction over loops of one iteration takes what it
     starts from as it is, and one over the threads of a block holds it in registers: both stay as they are. The nest of
-    a matrix instruction stays whole; what one of a CPU starts from is written in vectors.
+    a matrix instruction stays whole; what one of a CPU starts from is written in vectors, or as one of its tiles.
 
     Requires: barriers placed (`lw-place-barriers`), which are before a reduction's start as well.
     """
@@ -76,7 +76,11 @@ def _tile_kinds(loops: Sequence[ForOp]) -> dict[ForOp, str]:
 def _nest(loops: Sequence[ForOp], inside: Operation, kinds: Mapping[ForOp, str]) -> Operation:
     """An operation in loops like those given, some of which are of other kinds."""
     for loop in reversed(loops):
-        inside = ForOp(loop.loop_name, loop.size, Region(Block([inside])), kinds.get(loop, loop.loop_kind))
+        made = ForOp(loop.loop_name, loop.size, Region(Block([inside])), kinds.get(loop, loop.loop_kind))
+        intrinsic = tile_intrinsic(loop)
+        if intrinsic is not None and intrinsic.tiles:
+            made.annotate(TENSORIZE, StringAttr(intrinsic.name))
+        inside = made
     return inside
 
 

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntAttr, MemRefType, ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ...dialects.attributes import AxesAttr, Axis
 from ...dialects.index import axis
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape, buffer_type, scope_of
-from ..analysis.access import is_argument, writers
+from ..analysis.access import writers
+from ..analysis.argument_marks import packing_of
 from ..analysis.matrix_product import before_rounding, load_of_factor
-from ..analysis.nest import buffer_name, find_block, find_loop, functions, only_child
+from ..analysis.nest import buffer_name, find_block, find_loop, function_of, functions, only_child
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes, ceil_div
 from ..primitive import Primitive
@@ -46,8 +47,8 @@ class Pad(Primitive[Plan]):
     `for i in 32 { block c (i in 32) { C[i] += A[i] where (19 - i >= 0) * B } }` with C of 32
 
     Terms beyond the end are zero, results beyond it are read by nobody. Loads that come to be beyond the end of what
-    they read are zero there. The masks move into copies of the factors (`cache_read` with a layout), so that the block
-    itself has no predicate, which a matrix instruction requires.
+    they read are zero there, as the padding of a packed argument is. The masks move into copies of the factors
+    (`cache_read` with a layout), so that the block itself has no predicate, which a matrix instruction requires.
 
     Requires: a block without a predicate; a loop that is an iterator of it, around nothing else; for a reduce loop, a
     sum of products of two loads, which both move with it; for another one, results that are no arguments
@@ -74,7 +75,7 @@ class Pad(Primitive[Plan]):
                 raise self.error(f"'{self.loop}' is padded with zeros, so both factors must move with it", at=block)
             return Plan(block, loop, iterator, extent, moving, ())
         self._require_harmless(block, moving)
-        beyond = tuple(load for load in moving if is_argument(load.buffer) or _ends_before(load, iterator, extent))
+        beyond = tuple(load for load in moving if _is_whole(load) or _ends_before(load, iterator, extent))
         dimensions = tuple(self._dimension(block, iterator, number) for number in range(len(block.outputs)))
         return Plan(block, loop, iterator, extent, beyond, dimensions)
 
@@ -156,6 +157,13 @@ class Pad(Primitive[Plan]):
         for func in functions(module):
             for block in blocks_in(func):
                 yield from (cls(block.block_name, x.loop_name, TRIED) for x in block.enclosing_loops)
+
+
+def _is_whole(load: LoadOp) -> bool:
+    """True for a load of an argument that is not packed, in which what is beyond an iterator's end is no padding."""
+    buffer, owner = load.buffer, load.parent_op()
+    assert isinstance(owner, BlockOp)
+    return isinstance(buffer, BlockArgument) and packing_of(function_of(owner), buffer.index) is None
 
 
 def _ends_before(load: LoadOp, iterator: Axis, extent: int) -> bool:

@@ -15,6 +15,7 @@ from .tile_model import (
     CYCLES_PER_S,
     FMA_PER_CYCLE,
     L2_BYTES_PER_CYCLE,
+    L3_BYTES_PER_CYCLE,
     LOADS_PER_CYCLE,
     LOOP_CYCLES,
     PACK_CYCLES,
@@ -31,70 +32,85 @@ UNFUSED_REGISTERS = 6
 through all of it: a sum that it spills for them costs a round trip to memory in each step. Products of 128 x 768 with
 768 x 768 (int16, `vpmaddwd`, AMD EPYC of Zen 3, one thread) run at 69 to 73 G multiply-adds a second in tiles of 8 x 1
 instructions, at 34 to 74 in 4 x 2, as it is a sum or not that is spilled, at 35 in 2 x 4, at 54 in 4 x 3."""
-L2_MISS = 1.2
-"""Factor where a task does not fit the second-level cache. With 1 and 1.5 none of 58 default schedules changes (Zen 3),
-of which few are on units: it orders the candidates of a search."""
+COPY_CYCLES = 0.25
+"""Cycles to copy an element of two bytes or one, in vectors, to where its rows are padded. A choice: of lanes alone it
+would be a sixteenth of a cycle; masks and fresh lines take the rest."""
 DOT_LATENCY = 5
 """Cycles from the operands of a dot product in lanes to its result (the same manual, VPDPBUSD)."""
 
 
 @dataclass(frozen=True)
 class UnitModel:
-    """The shape of a product in instructions: `outer` products of `rows` times `columns`, `depth` along k.
+    """The shape of a product in instructions: `outer` products of `lines` times `rows` by `columns`, `depth` along k.
 
-    `packed` are the elements that are laid out anew in each run. `names` are those of the holes: instructions of a
-    register tile along rows, register tiles of a task along rows, both along columns, and steps that are written out.
+    `packed` are the elements that are laid out anew in each run, `a_elements` those of the other operand in memory.
+    `names` are those of the holes: lines and instructions of a register tile along rows, register tiles of a task along
+    rows, both along columns, and steps that are written out.
     """
 
     target: Target
     intrinsic: Intrinsic
     outer: int
+    lines: int
     rows: int
     columns: int
     depth: int
     packed: int
+    a_elements: int
     names: tuple[str, ...]
 
     @property
     def is_tiles(self) -> bool:
         """True where matrices are registers of their own."""
-        return self.intrinsic.rows > 1
+        return self.intrinsic.tiles
 
     @property
     def is_fused(self) -> bool:
         """True where one instruction multiplies and adds."""
         return self.intrinsic.code.startswith("llvm.")
 
+    @property
+    def columns_first(self) -> bool:
+        """True where tasks go along columns first: what is read along them is larger than what is along rows."""
+        return self._b_bytes > self._a_bytes
+
+    @property
+    def _a_bytes(self) -> int:
+        return self.a_elements * self.intrinsic.a.bytes
+
+    @property
+    def _b_bytes(self) -> int:
+        return self.depth * self.columns * self._bytes()[1]
+
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The sums of a register tile, one factor's matrices and one of the other's fit the registers."""
-        rows, _, columns, _, _ = (c[name] for name in self.names)
+        lines, rows, _, columns, _, _ = (c[name] for name in self.names)
         registers = TILE_REGISTERS if self.is_tiles else self.target.vector_registers
         taken = 0 if self.is_fused else UNFUSED_REGISTERS
-        return np.asarray(rows * columns + columns + 1 <= registers - taken)
+        return np.asarray(lines * rows * columns + columns + 1 <= registers - taken)
 
     def limit_extents(self, c: Columns) -> npt.NDArray[np.bool_]:
         """Tiles divide the extents: an instruction cannot be cut."""
-        rows, row_tiles, columns, column_tiles, _ = (c[name] for name in self.names)
-        return np.asarray((self.rows % (rows * row_tiles) == 0) & (self.columns % (columns * column_tiles) == 0))
+        lines, rows, row_tiles, columns, column_tiles, _ = (c[name] for name in self.names)
+        along = (self.lines % lines == 0) & (self.rows % (rows * row_tiles) == 0)
+        return np.asarray(along & (self.columns % (columns * column_tiles) == 0))
 
     def seconds(self, c: Columns) -> Array:
         """A rough time: products, loads and latency of a register tile, its sums, balance, packing."""
-        rows, row_tiles, columns, column_tiles, steps = (c[name].astype(np.float64) for name in self.names)
+        lines, along, row_tiles, columns, column_tiles, steps = (c[name].astype(np.float64) for name in self.names)
+        rows = lines * along
         products = rows * columns
         ports = 1 if self.is_tiles else FMA_PER_CYCLE
         issue = products * self.intrinsic.cycles / ports
-        loads = (rows + columns) * self.intrinsic.rows / LOADS_PER_CYCLE
+        loads = (rows * self.intrinsic.rows("a") + columns * self.intrinsic.rows("b")) / LOADS_PER_CYCLE
         latency = TILE_LATENCY if self.is_tiles else DOT_LATENCY
         moves = loads + self._far_bytes(c) / L2_BYTES_PER_CYCLE
         step = np.maximum(np.maximum(issue, moves), latency) + LOOP_CYCLES / steps
-        sums = products * self.intrinsic.rows * 4.0
-        tiles = self.rows / rows * (self.columns / columns) * self.outer
+        sums = products * self.intrinsic.rows("c") * 4.0
+        tiles = self.lines * self.rows / rows * (self.columns / columns) * self.outer
         tasks = tiles / (row_tiles * column_tiles)
         balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
-        cycles = tiles * (self.depth * step + sums) * balance
-        a_bytes, b_bytes = self._bytes()
-        task_bytes = self.depth * (rows * row_tiles * a_bytes + columns * column_tiles * b_bytes)
-        cycles = cycles * np.where(task_bytes > self.target.l2_bytes, L2_MISS, 1.0)
+        cycles = tiles * (self.depth * step + sums) * balance + self._farther_cycles(c)
         return np.asarray((cycles + self.packed * PACK_CYCLES) / self.target.cores / CYCLES_PER_S)
 
     def _bytes(self) -> tuple[int, int]:
@@ -106,11 +122,34 @@ class UnitModel:
         """Bytes that a step of a register tile takes from the second-level cache.
 
         Columns stay in the first-level cache over the register tiles of a task along rows if they fit there with a
-        tile of rows, and rows do over those along columns if all of a task fit.
+        tile of rows, over those of all tasks where these go along columns first; rows do over those along columns if
+        all of a task fit.
         """
-        rows, row_tiles, columns, _, _ = (c[name].astype(np.float64) for name in self.names)
+        lines, along, row_tiles, columns, column_tiles, _ = (c[name].astype(np.float64) for name in self.names)
+        rows = lines * along
         a_bytes, b_bytes = self._bytes()
         kept = KEPT * self.target.l1_bytes
-        near_a = self.depth * (rows * row_tiles * a_bytes + columns * b_bytes) <= kept
         near_b = self.depth * (rows * a_bytes + columns * b_bytes) <= kept
-        return np.asarray(np.where(near_a, 0, rows * a_bytes) + np.where(near_b, 0, columns * b_bytes))
+        near_a = self.depth * (rows * row_tiles * a_bytes + columns * b_bytes) <= kept
+        again_b = self.lines * self.rows / rows if self.columns_first else row_tiles
+        again_a = column_tiles if self.columns_first else self.columns / columns
+        far_a = rows * a_bytes / np.where(near_a, again_a, 1)
+        return np.asarray(far_a + columns * b_bytes / np.where(near_b, again_b, 1))
+
+    def _farther_cycles(self, c: Columns) -> Array:
+        """Cycles of what comes from behind the second-level cache, where not all fits there.
+
+        What is read along the outer loops over tasks is so once where a task's part of it stays there, the other
+        operand where all of it does; else each task reads its part anew.
+        """
+        if self._a_bytes + self._b_bytes <= KEPT * self.target.l2_bytes:
+            return np.zeros(len(c[self.names[0]]))
+        lines, along, row_tiles, columns, column_tiles, _ = (c[name].astype(np.float64) for name in self.names)
+        kept = KEPT * self.target.l2_bytes
+        along_rows = self.lines * self.rows / (lines * along * row_tiles)
+        along_columns = self.columns / (columns * column_tiles)
+        part_a = self._a_bytes / along_rows if not self.columns_first else self._a_bytes
+        part_b = self._b_bytes / along_columns if self.columns_first else self._b_bytes
+        passes = self._a_bytes * np.where(part_a > kept, along_columns, 1.0)
+        passes = passes + self._b_bytes * np.where(part_b > kept, along_rows, 1.0)
+        return np.asarray(passes / L3_BYTES_PER_CYCLE * self.outer)

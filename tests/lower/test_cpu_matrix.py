@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cpu_products import BLOCK, SHAPE, named, scheduled, small_shape, target_with
+from cpu_products import BLOCK, SHAPE, named, scheduled, small_shape, target_with, whole_shape
 from emulated_units import emulated
 from gpu_programs import parse
 from lowered_runs import exact_inputs
@@ -22,12 +22,23 @@ from loopwright.backends.llvm.jit import MissingTarget, compile_text
 from loopwright.dialects import kernel
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.te import run_te
-from loopwright.dialects.intrinsics import Intrinsic, intrinsics
+from loopwright.dialects.intrinsics import Intrinsic, find_intrinsic, intrinsics
 from loopwright.dialects.target import target_of
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
 
 ON_CPUS = [x for x in intrinsics() if x.target == "llvm"]
 ON_X86 = [x for x in ON_CPUS if not x.name.startswith("neon")]
+CUT = [
+    named(name)
+    for name in (
+        "amx.m14n16k32.bf16",
+        "amx.m7n11k24.bf16",
+        "amx.m1n16k64.u8s8",
+        "amx.m16n1k4.s8",
+        "amx.m1n1k2.bf16",
+    )
+]
+"""Tiles of fewer rows, columns and groups of k."""
 ASSEMBLY = {
     "avx2.m1n8k2.u8s8": "vpmaddwd",
     "avxvnni.m1n8k4.u8s8": "vpdpbusd",
@@ -66,7 +77,7 @@ def close(got: Any, wanted: Any) -> None:
     np.testing.assert_allclose(np.asarray(got, np.float64), np.asarray(wanted, np.float64), rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("intrinsic", ON_CPUS, ids=lambda x: x.name)
+@pytest.mark.parametrize("intrinsic", [*CUT, *ON_CPUS], ids=lambda x: x.name)
 @pytest.mark.few(5)
 def test_the_instruction_is_right(intrinsic: Intrinsic) -> None:
     """What a nest computes does not change: that of te is what the kernel with instructions gives."""
@@ -86,25 +97,26 @@ def test_factors_are_loaded_once_for_a_register_tile(intrinsic: Intrinsic) -> No
     assert (loads.count("a"), loads.count("b")) == (2 * 2, 4 * 2)
 
 
-@pytest.mark.parametrize("intrinsic", [x for x in ON_X86 if x.name in ASSEMBLY], ids=lambda x: x.name)
+@pytest.mark.parametrize("intrinsic", [*CUT, *(x for x in ON_X86 if x.name in ASSEMBLY)], ids=lambda x: x.name)
 @pytest.mark.few(3)
 def test_the_code_is_right_where_units_are_emulated(intrinsic: Intrinsic) -> None:
     """All that is printed around an instruction, the tiles that loops keep in registers included, runs anywhere."""
-    sch = scheduled(intrinsic)
+    shape = whole_shape(intrinsic)
+    sch = scheduled(intrinsic, shape=shape)
     inputs = exact_inputs(sch.workload)
     (wanted,) = run_te(sch.workload, inputs)
     found = aligned_empty(wanted.shape, wanted.dtype)
-    text = emit(lowered(intrinsic))
+    text = emit(lowered(intrinsic, shape=shape))
     emulated(text).run([*(aligned_copy(x) for x in inputs), found])
     close(found, wanted)
 
 
-@pytest.mark.parametrize("intrinsic", ON_X86, ids=lambda x: x.name)
+@pytest.mark.parametrize("intrinsic", [*CUT, *ON_X86], ids=lambda x: x.name)
 def test_a_cpu_that_has_it_runs_it(intrinsic: Intrinsic) -> None:
     if why_not_here(("x86_64", *intrinsic.features)) is not None:
         pytest.skip(f"this CPU has no {', '.join(intrinsic.features)}")
     target = f"llvm features=+{',+'.join(intrinsic.features)}"
-    sch = scheduled(intrinsic, target)
+    sch = scheduled(intrinsic, target, shape=whole_shape(intrinsic))
     inputs = exact_inputs(sch.workload)
     (wanted,) = run_te(sch.workload, inputs)
     close(lw.build(sch)(*inputs), wanted)
@@ -122,6 +134,7 @@ def test_it_is_one_instruction(name: str) -> None:
         products = [n for n, line in enumerate(lines) if line.startswith("tdp")]
         assert len(products) == 2 * 2 * 2
         assert "tilestored" not in lines[products[0] : products[-1]]
+        assert lines[: products[0]].count("tilezero") == 2 * 2  # nothing is loaded to start from
         assert "ldtilecfg" in text
 
 
@@ -145,6 +158,25 @@ def test_tiles_are_kept_over_nested_loops() -> None:
     found = aligned_empty(wanted.shape, wanted.dtype)
     emulated(emit(module)).run([*(aligned_copy(x) for x in inputs), found])
     close(found, wanted)
+
+
+def test_tiles_are_kept_where_steps_are_written_out() -> None:
+    """A loop of one iteration is none, and sums stay in registers over what is in it."""
+    module = lowered(named("amx.m14n16k32.bf16"), shape=(28, 32, 64))
+    text = emit(module).source
+    assert text.count("tilestored64.internal(") == 4 + 1  # and its declaration
+    assert text.count("tilezero.internal(") == 4 + 1
+
+
+def test_tiles_are_cut_to_whole_groups() -> None:
+    assert find_intrinsic("amx.m14n16k32.bf16") is find_intrinsic("amx.m14n16k32.bf16")
+    assert not {x.name for x in CUT} & {x.name for x in intrinsics()}
+    for name in ("amx.m17n16k32.bf16", "amx.m0n16k32.bf16", "amx.m14n16k31.bf16", "avx512bf16.m2n16k2.bf16"):
+        assert find_intrinsic(name) is None
+    with pytest.raises(ValueError, match=r"'amx.m14n16k32.bf16' comes with loopwright; give yours another name"):
+        lw.register_intrinsic(named("amx.m14n16k32.bf16"))
+    for intrinsic in CUT:
+        intrinsic.verify()
 
 
 def test_code_says_what_it_needs_of_a_cpu() -> None:

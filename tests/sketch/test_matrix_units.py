@@ -28,26 +28,28 @@ def matmul(m: int, n: int, k: int, a: str = "uint8", b: str = "int8", c: str = "
     return [data, weight, topi.nn.matmul(data, weight, out_dtype=c)]
 
 
-def dense(constant: bool = True) -> list[te.Tensor]:
+def dense(constant: bool = True, rows: int = 16, columns: int = 32, k: int = 64) -> list[te.Tensor]:
     """With bias and activation, in bf16, rounded at the end; the weight is (out, in)."""
-    data = te.placeholder((16, 64), "bfloat16", name="data")
-    weight = te.placeholder((32, 64), "bfloat16", name="weight", constant=constant)
-    bias = te.placeholder((32,), "float32", name="bias")
+    data = te.placeholder((rows, k), "bfloat16", name="data")
+    weight = te.placeholder((columns, k), "bfloat16", name="weight", constant=constant)
+    bias = te.placeholder((columns,), "float32", name="bias")
     sums = topi.nn.matmul(data, weight, transpose_b=True, out_dtype="float32")
     return [data, weight, bias, topi.cast(topi.nn.relu(sums + bias), "bfloat16")]
 
 
-def batched() -> list[te.Tensor]:
-    a, b = te.placeholder((3, 16, 64), "int8", name="a"), te.placeholder((3, 16, 64), "int8", name="b")
+def batched(m: int = 16, n: int = 16, k: int = 64) -> list[te.Tensor]:
+    a, b = te.placeholder((3, m, k), "int8", name="a"), te.placeholder((3, n, k), "int8", name="b")
     return [a, b, topi.batch_matmul(a, b, transpose_b=True, out_dtype="int32")]
 
 
-def convolution(data: str = "uint8", weights: str = "int8", stride: int = 1) -> list[te.Tensor]:
+def convolution(
+    data: str = "uint8", weights: str = "int8", stride: int = 1, height: int = 4, width: int = 6, window: int = 3
+) -> list[te.Tensor]:
     """Padded with a number, with a factor of each channel, rounded to whole numbers."""
-    x = te.placeholder((1, 4, 6, 32), data, name="data")
-    w = te.placeholder((3, 3, 32, 32), weights, name="weight", constant=True)
+    x = te.placeholder((1, height, width, 32), data, name="data")
+    w = te.placeholder((window, window, 32, 32), weights, name="weight", constant=True)
     scale = te.placeholder((32,), "float32", name="scale")
-    sums = topi.nn.conv2d_nhwc(x, w, stride, 1, pad_value=7)
+    sums = topi.nn.conv2d_nhwc(x, w, stride, window // 2, pad_value=7)
     wide = topi.multiply(topi.cast(sums, "float32"), scale)
     return [x, w, scale, topi.cast(topi.clip(topi.round(wide), -50.0, 90.0), data)]
 
@@ -62,8 +64,17 @@ WORKLOADS: dict[str, Callable[[], list[te.Tensor]]] = {
     "batched": batched,
     "convolution": convolution,
     "convolution, int16": lambda: convolution("int16", "int16", 2),
+    "rows of 7": lambda: matmul(14, 16, 64),
+    "prime": lambda: matmul(17, 64, 64),
+    "ragged": lambda: matmul(19, 37, 70),
+    "ragged bf16": lambda: matmul(7, 21, 33, "bfloat16", "bfloat16", "float32"),
+    "ragged weight": lambda: dense(rows=19, columns=37),
+    "ragged k": lambda: dense(rows=18, k=37),
+    "ragged batch": lambda: batched(17, 19, 40),
+    "convolution of 7": lambda: convolution(height=7, width=7),
+    "pointwise": lambda: convolution(height=5, width=17, window=1),
 }
-BF16 = ("bf16", "constant weight", "weight")
+BF16 = ("bf16", "constant weight", "weight", "ragged bf16", "ragged weight", "ragged k")
 MISSING = {"avx2": BF16, "neon": ("convolution, int16",)}
 """Types that a CPU has no instruction for."""
 CASES = [(name, unit) for unit in TARGETS for name in WORKLOADS if name not in MISSING.get(unit, ())]
@@ -104,7 +115,7 @@ def test_the_best_unit_is_taken_without_a_search() -> None:
 
 
 def test_padded_convolutions_with_channels_last_are_products() -> None:
-    """AMX would need lines of 16 pixels."""
+    assert names(convolution)[0] == "amx"
     assert names(convolution, TARGETS["avx512"])[0] == "avx512vnni"
     assert names(lambda: convolution("int16", "int16"), TARGETS["avx2"])[0] == "avx2"
     sketch = lw.SearchTask(lambda: convolution("int16", "int16"), target=TARGETS["avx2"]).sketches[0]
@@ -121,14 +132,36 @@ def test_products_that_are_not_added_in_one_instruction_leave_registers() -> Non
 
 
 def test_a_constant_weight_is_packed_ahead() -> None:
-    sketch = lw.SearchTask(dense, target=XEON).sketches[0]
-    assert sketch.name == "amx"
+    sketch = next(x for x in lw.SearchTask(dense, target=XEON).sketches if x.name == "amx")
     assert "lw-cache-read" not in sketch.template
     assert 'lw-transform-layout{block="T_matmul" buffer="weight" layout="j/16","k/2","j%16","k%2"}' in sketch.template
 
 
-def test_what_instructions_do_not_divide_is_left_to_other_rules() -> None:
-    assert not UNITS & set(names(lambda: matmul(32, 60, 64)))
-    assert not UNITS & set(names(lambda: matmul(32, 64, 5)))
+def test_tiles_are_cut_to_what_divides_extents() -> None:
+    """Images of common networks are 7 times a power of 2 wide: tiles have 14 rows or 7, and nothing is padded."""
+    for width, rows in ((56, 14), (28, 14), (14, 14), (7, 7), (13, 13)):
+        template = lw.SearchTask(lambda w=width: convolution(height=w, width=w), target=XEON).sketches[0].template
+        assert f'intrinsic="amx.m{rows}n16k32.u8s8"' in template
+        assert "lw-pad" not in template
+
+
+def test_extents_that_few_tiles_divide_are_padded() -> None:
+    template = lw.SearchTask(lambda: matmul(197, 1000, 1024), target=XEON).sketches[0].template
+    assert 'lw-pad{block="T_matmul" loop="i" factor=210}' in template  # an even number of tiles
+    assert 'lw-pad{block="T_matmul" loop="j" factor=1024}' in template
+    assert 'intrinsic="amx.m15n16k64.u8s8"' in template
+
+
+def test_constant_weights_are_packed_ahead_with_room_for_padding() -> None:
+    sketch = next(x for x in lw.SearchTask(lambda: dense(columns=37), target=XEON).sketches if x.name == "amx")
+    assert "lw-pad" in sketch.template and "lw-cache-read" not in sketch.template
+
+
+def test_windows_are_not_padded() -> None:
+    """A copy with padded rows would be larger than the image; lines of 17 pixels are left to dot products in lanes."""
+    found = lw.SearchTask(lambda: convolution(height=17, width=17), target=XEON).sketches
+    assert not any("lw-pad{" in x.template for x in found)
+
+
+def test_products_in_single_precision_are_left_to_other_rules() -> None:
     assert not UNITS & set(names(lambda: matmul(32, 64, 64, "float32", "float32", "float32")))
-    assert names(lambda: matmul(30, 64, 64))[0] == "avx512vnni"

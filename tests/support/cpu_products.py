@@ -25,7 +25,14 @@ def target_with(intrinsic: Intrinsic) -> str:
 
 def small_shape(intrinsic: Intrinsic) -> tuple[int, int, int]:
     """The extents (m, n, k) of two register tiles along each side, of two steps by two instructions; at most SHAPE."""
-    m, n, k = (min(4 * step, most) for step, most in zip((intrinsic.m, intrinsic.n, intrinsic.k), SHAPE, strict=True))
+    sizes = intrinsic.extents.values()
+    m, n, k = (min(4 * step, most // step * step) for step, most in zip(sizes, SHAPE, strict=True))
+    return m, n, k
+
+
+def whole_shape(intrinsic: Intrinsic) -> tuple[int, int, int]:
+    """The extents of whole register tiles of two by two instructions and two steps: SHAPE, or the next below."""
+    m, n, k = (most // (2 * x) * 2 * x for x, most in zip(intrinsic.extents.values(), SHAPE, strict=True))
     return m, n, k
 
 
@@ -53,8 +60,9 @@ def scheduled(
     i0, i1, i2 = sch.split(BLOCK, i, [None, tiles[0], intrinsic.m])
     j0, j1, j2 = sch.split(BLOCK, j, [None, tiles[1], intrinsic.n])
     k0, k1, k2 = sch.split(BLOCK, k, [None, k_steps, intrinsic.k])
-    inside = [i2, j2, k2] if intrinsic.m > 1 else [j2, k2]
-    around = [i0, j0] if intrinsic.m > 1 else [i2, i0, j0]
+    has_rows = len(intrinsic.c.held) > 1
+    inside = [i2, j2, k2] if has_rows else [j2, k2]
+    around = [i0, j0] if has_rows else [i2, i0, j0]
     sch.reorder(BLOCK, *around, k0, k1, i1, j1, *inside)
     for loop in (k1, i1, j1):
         sch.unroll(BLOCK, loop)

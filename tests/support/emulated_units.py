@@ -8,19 +8,31 @@ from loopwright.backends.llvm.jit import compile_text
 
 _TILE = "<256 x i32>"
 _MOVES = """
+declare <16 x i32> @llvm.masked.load.v16i32.p0(ptr, <16 x i1>, <16 x i32>)
+declare void @llvm.masked.store.v16i32.p0(<16 x i32>, ptr, <16 x i1>)
+define internal <256 x i32> @unit.tilezero.internal(i16 %rows, i16 %bytes) {
+  ret <256 x i32> zeroinitializer
+}
 define internal <256 x i32> @unit.tileloadd64.internal(i16 %rows, i16 %bytes, ptr %from, i64 %step) {
 entry:
   %tile = alloca [16 x <16 x i32>], align 64
+  store <256 x i32> zeroinitializer, ptr %tile, align 64
+  %count = zext i16 %rows to i64
+  %bytes0 = insertelement <16 x i16> poison, i16 %bytes, i32 0
+  %bytes1 = shufflevector <16 x i16> %bytes0, <16 x i16> poison, <16 x i32> zeroinitializer
+  %inside = icmp ult <16 x i16> <i16 0, i16 4, i16 8, i16 12, i16 16, i16 20, i16 24, i16 28, i16 32, i16 36, i16 40,
+                                  i16 44, i16 48, i16 52, i16 56, i16 60>, %bytes1
   br label %loop
 loop:
   %row = phi i64 [ 0, %entry ], [ %next, %loop ]
   %at = mul i64 %row, %step
   %source = getelementptr i8, ptr %from, i64 %at
-  %value = load <16 x i32>, ptr %source, align 1
+  %value = call <16 x i32> @llvm.masked.load.v16i32.p0(ptr align 1 %source, <16 x i1> %inside,
+                                                       <16 x i32> zeroinitializer)
   %place = getelementptr <16 x i32>, ptr %tile, i64 %row
   store <16 x i32> %value, ptr %place, align 64
   %next = add i64 %row, 1
-  %more = icmp ult i64 %next, 16
+  %more = icmp ult i64 %next, %count
   br i1 %more, label %loop, label %done
 done:
   %whole = load <256 x i32>, ptr %tile, align 64
@@ -30,6 +42,11 @@ define internal void @unit.tilestored64.internal(i16 %rows, i16 %bytes, ptr %to,
 entry:
   %tile = alloca <256 x i32>, align 64
   store <256 x i32> %whole, ptr %tile, align 64
+  %count = zext i16 %rows to i64
+  %bytes0 = insertelement <16 x i16> poison, i16 %bytes, i32 0
+  %bytes1 = shufflevector <16 x i16> %bytes0, <16 x i16> poison, <16 x i32> zeroinitializer
+  %inside = icmp ult <16 x i16> <i16 0, i16 4, i16 8, i16 12, i16 16, i16 20, i16 24, i16 28, i16 32, i16 36, i16 40,
+                                  i16 44, i16 48, i16 52, i16 56, i16 60>, %bytes1
   br label %loop
 loop:
   %row = phi i64 [ 0, %entry ], [ %next, %loop ]
@@ -37,9 +54,9 @@ loop:
   %place = getelementptr i8, ptr %to, i64 %at
   %source = getelementptr <16 x i32>, ptr %tile, i64 %row
   %value = load <16 x i32>, ptr %source, align 64
-  store <16 x i32> %value, ptr %place, align 1
+  call void @llvm.masked.store.v16i32.p0(<16 x i32> %value, ptr align 1 %place, <16 x i1> %inside)
   %next = add i64 %row, 1
-  %more = icmp ult i64 %next, 16
+  %more = icmp ult i64 %next, %count
   br i1 %more, label %loop, label %done
 done:
   ret void

@@ -34,15 +34,15 @@ builtin.module attributes {lw.target = #lw.target<"llvm model=sapphirerapids vec
 // NOTE-NEXT: lw_loop.for k2 in 32 {
 // NOTE-NEXT: lw_loop.block c (i in 16 = i2, j in 16 = j2, reduce k in 128 = k0 * 32 + k2) writes %c[i, j] : memref<16x16xf32> add {
 
-// The sums start from vectors of zeros; rows of a are 128 elements apart, groups of b are 32.
-// KERNEL: lw_kernel.store %[[ZERO:.*]], %c[%{{.*}}] : vector<16xf32>, memref<16x16xf32>
+// The sums start from a tile of zeros; rows of a are 128 elements apart, groups of b are 32.
+// KERNEL: lw_kernel.tile_start "amx.m16n16k32.bf16" %c[%{{.*}}] rows 16 step 16 : memref<16x16xf32>
 // KERNEL: scf.for
 // KERNEL: %[[A:.*]] = lw_kernel.tile_load "amx.m16n16k32.bf16" a %a[%{{.*}}] rows 16 step 128 : memref<16x128xbf16>
 // KERNEL: %[[B:.*]] = lw_kernel.tile_load "amx.m16n16k32.bf16" b %b[%{{.*}}] rows 16 step 32 : memref<64x16x2xbf16>
 // KERNEL-NEXT: lw_kernel.tile_product "amx.m16n16k32.bf16" %[[A]], %[[B]], %c[%{{.*}}] rows 16 step 16 : memref<16x16xf32>
 
-// The tile of sums is loaded ahead of the loop, is in a register over it, and is stored behind it.
-// LLVM: %[[C:.*]] = call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %a2, i64 64)
+// The tile of sums is zeros ahead of the loop, is in a register over it, and is stored behind it.
+// LLVM: %[[C:.*]] = call x86_amx @llvm.x86.tilezero.internal(i16 16, i16 64)
 // LLVM-NEXT: br label %[[LOOP:.*]]
 // LLVM: %[[NOW:.*]] = phi x86_amx [ %[[C]], %{{.*}} ], [ %[[NEXT:.*]], %[[LOOP]] ]
 // LLVM: call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %{{.*}}, i64 256)

@@ -1,0 +1,258 @@
+"""Products and convolutions on matrix units of this CPU, untuned, beside PyTorch (oneDNN): a table.
+
+    python benchmarks/units_cpu.py --write-schedules before.json          # by an older version
+    python benchmarks/units_cpu.py --before before.json --output units.jsonl
+
+bf16 with sums in fp32, a bias and relu, rounded to bf16 at the end. Weights are constants, packed ahead by both sides.
+Convolutions are those of ResNet-50 at batch 1, channels last. Sides take turns on one thread, in seconds of the CPU
+where its clock is fine enough; figures are medians, and the fastest turns stand beside them: a virtual machine whose
+neighbours use the unit, too, is several times as slow in between. A result is compared with PyTorch's by its norm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rounds import PAUSE_S, clock_of_a_thread
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.te import Tensor
+
+AT_LEAST_S = 0.006
+"""Of calls in a turn."""
+MOST_ERROR = 2e-2
+"""Norm of the difference over the norm of PyTorch's result, at most: both round to 8 bits."""
+
+Row = dict[str, Any]
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A workload; `count` is how often ResNet-50 has it."""
+
+    name: str
+    count: int
+    tensors: Callable[[], list[Tensor]]
+    shapes: tuple[tuple[int, ...], ...]
+    peer: Callable[[Any, Sequence[Any]], Callable[[], Any]]
+
+
+def conv(size: int, c: int, out: int, k: int = 1, stride: int = 1, count: int = 1) -> Case:
+    """A convolution with channels last, square, "same" padding."""
+    pad, end = k // 2, size // stride
+
+    def tensors() -> list[Tensor]:
+        data = te.placeholder((1, size, size, c), "bfloat16", name="data")
+        weight = te.placeholder((k, k, c, out), "bfloat16", name="weight", constant=True)
+        bias = te.placeholder((out,), "float32", name="bias", constant=True)
+        sums = topi.nn.conv2d_nhwc(data, weight, stride, pad, out_dtype="float32")
+        return [data, weight, bias, topi.cast(topi.nn.relu(topi.add(sums, bias)), "bfloat16")]
+
+    def peer(torch: Any, arrays: Sequence[Any]) -> Callable[[], Any]:
+        data, weight, bias = arrays
+        data, weight = data.permute(0, 3, 1, 2), weight.permute(3, 2, 0, 1)
+        packed = torch._C._nn.mkldnn_reorder_conv2d_weight(
+            weight.contiguous().to_mkldnn(), [pad, pad], [stride, stride], [1, 1], 1, list(data.shape)
+        )
+        run, bias = torch.ops.mkldnn._convolution_pointwise, bias.bfloat16()
+        return lambda: run(data, packed, bias, [pad, pad], [stride, stride], [1, 1], 1, "relu", [], "").permute(
+            0, 2, 3, 1
+        )
+
+    name = f"{k}x{k}{f' / {stride}' * (stride > 1)}, {c} to {out}, {end} wide"
+    return Case(f"conv {name}", count, tensors, ((1, size, size, c), (k, k, c, out), (out,)), peer)
+
+
+def product(m: int, n: int, k: int, count: int = 0) -> Case:
+    """A product with a weight (out, in)."""
+
+    def tensors() -> list[Tensor]:
+        data = te.placeholder((m, k), "bfloat16", name="data")
+        weight = te.placeholder((n, k), "bfloat16", name="weight", constant=True)
+        bias = te.placeholder((n,), "float32", name="bias", constant=True)
+        sums = topi.nn.matmul(data, weight, transpose_b=True, out_dtype="float32")
+        return [data, weight, bias, topi.cast(topi.nn.relu(topi.add(sums, bias)), "bfloat16")]
+
+    def peer(torch: Any, arrays: Sequence[Any]) -> Callable[[], Any]:
+        data, weight, bias = arrays
+        bias, packed = bias.bfloat16(), torch.ops.mkldnn._reorder_linear_weight(weight, m)
+        run = torch.ops.mkldnn._linear_pointwise
+        return lambda: run(data, packed, bias, "relu", [], "")
+
+    return Case(f"{m} x {n} x {k}", count, tensors, ((m, k), (n, k), (n,)), peer)
+
+
+CASES = [
+    conv(224, 3, 64, 7, 2),
+    conv(56, 64, 64),
+    conv(56, 64, 64, 3, count=3),
+    conv(56, 64, 256, count=4),
+    conv(56, 256, 64, count=2),
+    conv(56, 256, 128),
+    conv(56, 128, 128, 3, 2),
+    conv(28, 128, 512, count=4),
+    conv(56, 256, 512, 1, 2),
+    conv(28, 512, 128, count=3),
+    conv(28, 128, 128, 3, count=3),
+    conv(28, 512, 256),
+    conv(28, 256, 256, 3, 2),
+    conv(14, 256, 1024, count=6),
+    conv(28, 512, 1024, 1, 2),
+    conv(14, 1024, 256, count=5),
+    conv(14, 256, 256, 3, count=5),
+    conv(14, 1024, 512),
+    conv(14, 512, 512, 3, 2),
+    conv(7, 512, 2048, count=3),
+    conv(14, 1024, 2048, 1, 2),
+    conv(7, 2048, 512, count=2),
+    conv(7, 512, 512, 3, count=2),
+    product(1, 1000, 2048, count=1),
+    product(1024, 1024, 1024),
+    product(1000, 1000, 1000),
+    product(777, 1025, 513),
+    product(197, 768, 3072),
+    product(128, 768, 768),
+]
+
+
+def main() -> None:
+    options = _options()
+    target = lw.resolve_target(options.target)
+    if options.write_schedules:
+        texts = {case.name: lw.SearchTask(case.tensors, target=target).default_schedule for case in _asked(options)}
+        Path(options.write_schedules).write_text(json.dumps(texts, indent=1))
+        return
+    import torch
+
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    before = json.loads(Path(options.before).read_text()) if options.before else {}
+    rows = []
+    for case in _asked(options):
+        rows.append(measured(case, before.get(case.name, ""), target, options.turns))
+        print(_line(rows[-1]), flush=True)
+        if options.output:
+            Path(options.output).write_text("\n".join(map(json.dumps, rows)) + "\n")
+    _print_network(rows)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--target", default="llvm cores=1")
+    parser.add_argument("--write-schedules", metavar="FILE", help="write the untuned schedules, and measure nothing")
+    parser.add_argument("--before", metavar="FILE", help="also untuned schedules that an older version wrote")
+    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--only", default="", help="part of a case's name")
+    parser.add_argument("--output", help="a file of JSON lines")
+    return parser.parse_args()
+
+
+def _asked(options: argparse.Namespace) -> list[Case]:
+    return [case for case in CASES if options.only in case.name]
+
+
+def measured(case: Case, before: str, target: Any, turns: int) -> Row:
+    """Check and time a case."""
+    import torch
+
+    arrays = _arrays(case)
+    given = [
+        torch.from_numpy(a.view(np.int16)).view(torch.bfloat16) if a.itemsize == 2 else torch.from_numpy(a)
+        for a in arrays
+    ]
+    peer = case.peer(torch, given)
+    wanted = peer().float().numpy()
+    task = lw.SearchTask(case.tensors, target=target)
+    texts = {"untuned": task.default_schedule} | ({"before": before} if before else {})
+    calls: dict[str, Callable[[], float]] = {"peer": _repeated(peer)}
+    for name, text in texts.items():
+        kernel = task.build(text)
+        found = np.asarray(kernel(*arrays)).astype(np.float32)
+        error = float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
+        if error > MOST_ERROR:
+            raise ValueError(f"{case.name}, {name}: {error:.2g} from PyTorch's result")
+        out = np.empty(wanted.shape, arrays[0].dtype)
+        calls[name] = _ours(kernel, [*arrays, out])
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(turns):
+        for name, call in calls.items():
+            time.sleep(PAUSE_S)
+            times[name].append(call())
+    unit = next((p for p in ("amx", "avx512bf16") if f'"{p}.' in texts["untuned"]), "none")
+    found_s = {
+        key: value
+        for n, v in times.items()
+        for key, value in ((f"{n}_s", statistics.median(v)), (f"{n}_least_s", min(v)))
+    }
+    return {"case": case.name, "count": case.count, "unit": unit, **found_s}
+
+
+def _arrays(case: Case) -> list[Array]:
+    import ml_dtypes
+
+    generator = np.random.default_rng(0)
+    arrays = [generator.normal(size=shape).astype(np.float32) for shape in case.shapes]
+    return [a if n == len(arrays) - 1 else a.astype(ml_dtypes.bfloat16) for n, a in enumerate(arrays)]
+
+
+def _ours(kernel: Any, arrays: Sequence[Array]) -> Callable[[], float]:
+    clock, runs = clock_of_a_thread(), 1
+
+    def timed() -> float:
+        nonlocal runs
+        while True:
+            start_s = clock()
+            kernel._executable.time(arrays, runs)
+            taken_s = clock() - start_s
+            if taken_s >= AT_LEAST_S:
+                return taken_s / runs
+            runs *= 2
+
+    kernel._executable.run(arrays)
+    return timed
+
+
+def _repeated(call: Callable[[], Any]) -> Callable[[], float]:
+    clock = clock_of_a_thread()
+
+    def timed() -> float:
+        call()
+        number, start_s = 0, clock()
+        while clock() - start_s < AT_LEAST_S:
+            call()
+            number += 1
+        return (clock() - start_s) / number
+
+    return timed
+
+
+def _line(row: Row) -> str:
+    cells = [row["case"], row["unit"]]
+    for key in ("", "least_"):
+        peer = row[f"peer_{key}s"]
+        cells.append(f"{peer * 1e6:.0f}")
+        for name in ("before", "untuned"):
+            own = row.get(f"{name}_{key}s")
+            cells += [] if own is None else [f"{own * 1e6:.0f}", f"{peer / own:.2f}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def _print_network(rows: Sequence[Row]) -> None:
+    """Sums over the convolutions and the product of ResNet-50, each as often as it has it, in milliseconds."""
+    for key in ("peer_s", "before_s", "untuned_s", "peer_least_s", "before_least_s", "untuned_least_s"):
+        if all(key in row for row in rows):
+            print(key, f"{sum(row['count'] * row[key] for row in rows) * 1e3:.1f} ms")
+
+
+if __name__ == "__main__":
+    main()

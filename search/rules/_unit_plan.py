@@ -1,0 +1,239 @@
+"""Plans of products on a CPU's matrix unit: axes, instructions cut to what divides them, and sizes of tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product as combinations
+from math import prod
+from typing import NamedTuple
+
+from ...dialects.attributes import Axis
+from ...dialects.intrinsics import Intrinsic, intrinsics
+from ...dialects.loop import buffer_shape
+from ...dialects.target import Target
+from ...passes.analysis.matrix_product import element_of_buffer
+from ..estimates.tile_model import LOADS_PER_CYCLE, PACK_CYCLES
+from ..estimates.unit_model import COPY_CYCLES, UnitModel
+from ..sketch.hole import Hole
+from ..structure.anchor import Anchor, Operand
+from ._liked import liked_best
+
+MOST_UNITS = 2
+"""Intrinsics that get a sketch each, of those that fit an anchor, by products in a cycle. A choice: a search divides
+its trials among sketches, and the third best unit of current CPUs does a quarter of the best one's work."""
+LINES = (1, 2, 4, 7)
+"""Lines of pixels of a register tile, each with as many instructions along it."""
+ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
+"""Instructions of a register tile along rows; images of common networks are 7 times a power of 2 wide."""
+COLUMNS = (1, 2, 3, 4)
+"""Instructions of a register tile along columns."""
+TILES = (1, 2, 4, 8, 16, 32)
+"""Register tiles of a task along each side."""
+MOST_ODD = 5
+"""Instructions along a side that is padded, of which there may be an odd number. A choice: one more of seven is a
+seventh."""
+STEPS = (1, 2, 4)
+"""Steps of k that are written out."""
+
+
+@dataclass(frozen=True)
+class UnitProduct:
+    """An anchor as a product of matrices: its operands, and the axes that are rows, columns and k.
+
+    `line` is an axis whose points have rows of their own, as lines of pixels have; it and rows may be none.
+    """
+
+    a: Operand
+    b: Operand
+    line: Axis | None
+    row: Axis | None
+    column: Axis
+    k: Axis
+
+    @property
+    def reads_plain(self) -> bool:
+        """True where each index of `a` is an iterator: a copy of what is read is no larger than it."""
+        return all(e.is_constant or e.as_axis() is not None for e in self.a.indices)
+
+
+class Part(NamedTuple):
+    """Elements of an axis in an instruction, and the extent that the axis is padded to."""
+
+    size: int
+    extent: int
+
+    @property
+    def number(self) -> int:
+        """Instructions along the axis."""
+        return self.extent // self.size
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An intrinsic that multiplies an anchor, with the parts of its rows, columns and k."""
+
+    intrinsic: Intrinsic
+    row: Part
+    column: Part
+    k: Part
+
+    def padded(self, parts: UnitProduct) -> dict[str, int]:
+        """The extents that axes are to be padded to, by name."""
+        axes = ((parts.row, self.row), (parts.column, self.column), (parts.k, self.k))
+        return {x.name: part.extent for x, part in axes if x is not None and part.extent > x.extent}
+
+    @property
+    def group(self) -> int:
+        """Neighbours of k that lie side by side in b."""
+        return self.intrinsic.held_extents("b")[-1]
+
+    def copies_a(self, parts: UnitProduct) -> bool:
+        """True where rows or k are padded, in a copy of what is read."""
+        padded = self.padded(parts)
+        return any(x is not None and x.name in padded for x in (parts.row, parts.k))
+
+    @property
+    def cycles(self) -> float:
+        """Cycles of the instructions of one point of the other axes, and of the tiles they load in pairs."""
+        loads = (self.intrinsic.rows("a") + self.intrinsic.rows("b")) / LOADS_PER_CYCLE if self.intrinsic.tiles else 0
+        return self.row.number * self.column.number * self.k.number * (self.intrinsic.cycles + loads)
+
+
+@dataclass(frozen=True)
+class UnitPlan:
+    """A product in tiles, whose `holes` are lines and instructions along rows of a register tile, register tiles of a
+    task along rows, the same two along columns, and steps that are written out.
+
+    `outer` are the other spatial axes, `reduce` the other reduce axes.
+    """
+
+    anchor: Anchor
+    intrinsic: Intrinsic
+    parts: UnitProduct
+    outer: tuple[str, ...]
+    reduce: tuple[str, ...]
+    holes: tuple[Hole, ...]
+    model: UnitModel
+
+    @property
+    def block(self) -> str:
+        return self.anchor.block
+
+    @property
+    def has_rows(self) -> bool:
+        """True where an instruction has a loop over rows."""
+        return len(self.intrinsic.c.held) > 1
+
+
+def best_fits(anchor: Anchor, target: Target) -> list[Fit]:
+    """The intrinsics that multiply an anchor in the fewest cycles, each as it fits best."""
+    found = [fit for x in intrinsics(target) if (fit := _best_fit(anchor, x)) is not None]
+    return sorted(found, key=lambda fit: (fit.cycles, fit.intrinsic.name))[:MOST_UNITS]
+
+
+def as_product(anchor: Anchor, intrinsic: Intrinsic) -> UnitProduct | None:
+    """The anchor as a product of an intrinsic's types; None where it is none."""
+    if len(anchor.operands) != 2 or anchor.element != intrinsic.c.type:
+        return None
+    *others, column = anchor.spatial
+    moving = [o for o in anchor.operands if column.name in o.axes]
+    if len(moving) != 1:
+        return None
+    (b,) = moving
+    (a,) = (o for o in anchor.operands if o is not b)
+    if [element_of_buffer(o.buffer) for o in (a, b)] != [intrinsic.a.type, intrinsic.b.type]:
+        return None
+    inner = [x for x in anchor.reduce if x.name in b.axes and a.steps_along(x.name)]
+    rows = [x for x in others if x.name not in b.axes]
+    if not inner or (len(intrinsic.c.held) > 1 and not rows):
+        return None
+    line = rows[-2] if len(rows) > 1 and intrinsic.tiles else None
+    return UnitProduct(a, b, line, rows[-1] if rows else None, column, inner[-1])
+
+
+def _best_fit(anchor: Anchor, intrinsic: Intrinsic) -> Fit | None:
+    """The sizes of instructions, and the padding, that take the fewest cycles, copies included."""
+    parts = as_product(anchor, intrinsic)
+    if parts is None:
+        return None
+    return min(_fits(intrinsic, parts), key=lambda fit: _cycles(fit, anchor, parts), default=None)
+
+
+def _fits(intrinsic: Intrinsic, parts: UnitProduct) -> Iterator[Fit]:
+    group = intrinsic.held_extents("b")[-1]
+    row = parts.row.extent if parts.row else 1
+    plain = parts.reads_plain
+    sides = (
+        _parts(row, intrinsic.m, 1, intrinsic.tiles, plain),
+        _parts(parts.column.extent, intrinsic.n, 1, intrinsic.tiles, True),
+        _parts(parts.k.extent, intrinsic.k, group, intrinsic.tiles, plain),
+    )
+    for sizes in combinations(*sides):
+        cut = intrinsic.cut_to(*(part.size for part in sizes)) if intrinsic.tiles else intrinsic
+        if cut is not None:
+            yield Fit(cut, *sizes)
+
+
+def _parts(extent: int, most: int, group: int, may_be_cut: bool, may_be_padded: bool) -> list[Part]:
+    """An axis in the largest parts that divide it, and in the fewest parts, padded, where those are fewer.
+
+    Of several parts an even number, so that register tiles may have two.
+    """
+    sizes = range(group, most + 1, group) if may_be_cut else (most,)
+    exact = [Part(size, extent) for size in sizes if extent % size == 0][-1:]
+    number = -(-extent // most)
+    number += number % 2 if number > MOST_ODD else 0
+    size = -(-extent // (number * group)) * group if may_be_cut else most
+    padded = Part(size, number * size)
+    if may_be_padded and all(padded.number < part.number for part in exact):
+        return [*exact, padded]
+    return exact
+
+
+def _cycles(fit: Fit, anchor: Anchor, parts: UnitProduct) -> float:
+    """Cycles of all instructions, and of laying out what is padded."""
+    others = [x for x in (*anchor.spatial, *anchor.reduce) if x not in (parts.row, parts.column, parts.k)]
+    copied = COPY_CYCLES * prod(buffer_shape(parts.a.buffer)) if fit.copies_a(parts) else 0
+    packed = PACK_CYCLES * prod(buffer_shape(parts.b.buffer)) if parts.k.name in fit.padded(parts) else 0
+    return fit.cycles * prod(x.extent for x in others) + copied + packed
+
+
+def plan_product(anchor: Anchor, fit: Fit, parts: UnitProduct, is_ahead: bool, target: Target) -> UnitPlan:
+    """Choose the axes of the tiles, and their sizes without a search by the model.
+
+    The axes are padded already.
+    """
+    block, intrinsic = anchor.block, fit.intrinsic
+    lines = parts.line.extent if parts.line else 1
+    choices = {
+        "unit_lines": _dividing(LINES, lines),
+        "unit_rows": _dividing(ROWS, fit.row.number),
+        "row_tiles": _dividing(TILES, fit.row.number),
+        "unit_columns": _dividing(COLUMNS, fit.column.number),
+        "column_tiles": _dividing(TILES, fit.column.number),
+        "unit_steps": _dividing(STEPS, fit.k.number),
+    }
+    holes = [Hole.near(f"{block}_{name}", numbers, 1) for name, numbers in choices.items()]
+    outer = tuple(x for x in anchor.spatial if x not in (parts.line, parts.row, parts.column))
+    reduce = tuple(x for x in anchor.reduce if x is not parts.k)
+    extents = {x.name: x.extent for x in (*anchor.spatial, *anchor.reduce)}
+    model = UnitModel(
+        target,
+        intrinsic,
+        outer=prod(x.extent for x in outer),
+        lines=lines,
+        rows=fit.row.number,
+        columns=fit.column.number,
+        depth=fit.k.number * prod(x.extent for x in reduce),
+        packed=0 if is_ahead else prod(extents[n] for n in parts.b.axes),
+        a_elements=prod(buffer_shape(parts.a.buffer)),
+        names=tuple(hole.name for hole in holes),
+    )
+    outer_names, reduce_names = tuple(x.name for x in outer), tuple(x.name for x in reduce)
+    found = liked_best(holes, model.seconds, model.limit_registers, model.limit_extents)
+    return UnitPlan(anchor, intrinsic, parts, outer_names, reduce_names, found, model)
+
+
+def _dividing(choices: tuple[int, ...], extent: int) -> tuple[int, ...]:
+    return tuple(n for n in choices if extent % n == 0)
