@@ -16,6 +16,7 @@ from ...dialects.index import axis
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape, buffer_type, scope_of
 from ..analysis.access import writers
 from ..analysis.argument_marks import packing_of
+from ..analysis.layout import parse_layout
 from ..analysis.matrix_product import before_rounding, load_of_factor
 from ..analysis.nest import buffer_name, find_block, find_loop, function_of, functions, only_child
 from ..parametric.nest import Nest
@@ -47,8 +48,9 @@ class Pad(Primitive[Plan]):
     `for i in 32 { block c (i in 32) { C[i] += A[i] where (19 - i >= 0) * B } }` with C of 32
 
     Terms beyond the end are zero, results beyond it are read by nobody. Loads that come to be beyond the end of what
-    they read are zero there, as the padding of a packed argument is. The masks move into copies of the factors
-    (`cache_read` with a layout), so that the block itself has no predicate, which a matrix instruction requires.
+    they read are zero there, as padding is: of a packed argument, and of a buffer that this step has lengthened. Masks
+    move into copies of the factors (`cache_read` with a layout), so that the block itself has no predicate, which a
+    matrix instruction requires.
 
     Requires: a block without a predicate; a loop that is an iterator of it, around nothing else; for a reduce loop, a
     sum of products of two loads, which both move with it; for another one, results that are no arguments
@@ -73,7 +75,8 @@ class Pad(Primitive[Plan]):
         if iterator.reduce:
             if len(moving) < len(loads):
                 raise self.error(f"'{self.loop}' is padded with zeros, so both factors must move with it", at=block)
-            return Plan(block, loop, iterator, extent, moving, ())
+            beyond = tuple(load for load in moving if not is_zero_beyond(load, iterator, extent))
+            return Plan(block, loop, iterator, extent, beyond, ())
         self._require_harmless(block, moving)
         beyond = tuple(load for load in moving if _is_whole(load) or _ends_before(load, iterator, extent))
         dimensions = tuple(self._dimension(block, iterator, number) for number in range(len(block.outputs)))
@@ -157,6 +160,39 @@ class Pad(Primitive[Plan]):
         for func in functions(module):
             for block in blocks_in(func):
                 yield from (cls(block.block_name, x.loop_name, TRIED) for x in block.enclosing_loops)
+
+
+def is_zero_beyond(load: LoadOp, iterator: Axis, extent: int) -> bool:
+    """True where a load is known to find zeros beyond an iterator's end: padding of what it reads, which is there."""
+    if _ends_before(load, iterator, extent):
+        return False
+    return _in_packing(load, iterator) or _in_masked(load, iterator)
+
+
+def _in_packing(load: LoadOp, iterator: Axis) -> bool:
+    """True for an argument that is packed along an iterator, whose elements beyond the end are the padding's."""
+    buffer, owner = load.buffer, load.parent_op()
+    assert isinstance(owner, BlockOp)
+    packing = packing_of(function_of(owner), buffer.index) if isinstance(buffer, BlockArgument) else None
+    if packing is None or packing.extents.get(iterator.name) != iterator.extent:
+        return False
+    places = parse_layout(packing.layout, packing.extents).forward()
+    pairs = zip(places, load.indices.data, strict=True)
+    return all(place == index for place, index in pairs if iterator.name in {*place.axes(), *index.axes()})
+
+
+def _in_masked(load: LoadOp, iterator: Axis) -> bool:
+    """True for a buffer whose only writer moves elements to where the iterator points, under a mask that ends there."""
+    found = writers(load.buffer)
+    moved = found[0].yielded[0].owner if len(found) == 1 and not found[0].is_reduction else None
+    if not isinstance(moved, LoadOp) or len(found[0].outputs) != 1:
+        return False
+    write = found[0].write_indices[0]
+    at = [d for d, e in enumerate(load.indices.data) if iterator.name in e.axes()]
+    if len(at) != 1 or load.indices.data[at[0]].as_axis() != iterator.name:
+        return False
+    name = write[at[0]].as_axis()
+    return name is not None and iterator.extent - 1 - axis(name) in moved.conditions
 
 
 def _is_whole(load: LoadOp) -> bool:

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from ...dialects.attributes import Axis
 from ...dialects.intrinsics import Intrinsic, intrinsics
-from ...dialects.loop import buffer_shape
+from ...dialects.loop import LoadOp, buffer_shape
 from ...dialects.target import Target
+from ...passes.analysis.access import writers
 from ...passes.analysis.matrix_product import element_of_buffer
 from ..estimates.tile_model import LOADS_PER_CYCLE, PACK_CYCLES
 from ..estimates.unit_model import COPY_CYCLES, UnitModel
@@ -41,7 +42,8 @@ STEPS = (1, 2, 4)
 class UnitProduct:
     """An anchor as a product of matrices: its operands, and the axes that are rows, columns and k.
 
-    `line` is an axis whose points have rows of their own, as lines of pixels have; it and rows may be none.
+    `line` is an axis whose points have rows of their own, as lines of pixels have; it and rows may be none. `k` are two
+    axes where what is read along them is one stretch, as channels and pixels of a window are.
     """
 
     a: Operand
@@ -49,7 +51,12 @@ class UnitProduct:
     line: Axis | None
     row: Axis | None
     column: Axis
-    k: Axis
+    k: tuple[Axis, ...]
+
+    @property
+    def k_names(self) -> tuple[str, ...]:
+        """The names of the axes that are k, the innermost last."""
+        return tuple(x.name for x in self.k)
 
     @property
     def reads_plain(self) -> bool:
@@ -77,11 +84,14 @@ class Fit:
     row: Part
     column: Part
     k: Part
+    k_axes: int = 1
 
     def padded(self, parts: UnitProduct) -> dict[str, int]:
         """The extents that axes are to be padded to, by name."""
-        axes = ((parts.row, self.row), (parts.column, self.column), (parts.k, self.k))
-        return {x.name: part.extent for x, part in axes if x is not None and part.extent > x.extent}
+        *around, inner = parts.k
+        k = self.k.extent // prod(x.extent for x in around)
+        axes = ((parts.row, self.row.extent), (parts.column, self.column.extent), (inner, k))
+        return {x.name: extent for x, extent in axes if x is not None and extent > x.extent}
 
     @property
     def group(self) -> int:
@@ -89,9 +99,14 @@ class Fit:
         return self.intrinsic.held_extents("b")[-1]
 
     def copies_a(self, parts: UnitProduct) -> bool:
-        """True where rows or k are padded, in a copy of what is read."""
+        """True where rows or k are padded, in a copy of what is read; channels of a window are where it is padded."""
         padded = self.padded(parts)
-        return any(x is not None and x.name in padded for x in (parts.row, parts.k))
+        return parts.reads_plain and any(x is not None and x.name in padded for x in (parts.row, parts.k[-1]))
+
+    def has_room(self, parts: UnitProduct) -> bool:
+        """True where k is padded to whole groups at most, for which `b` in groups has the room."""
+        inner = parts.k[-1]
+        return self.padded(parts).get(inner.name, inner.extent) - inner.extent < self.group
 
     @property
     def cycles(self) -> float:
@@ -132,8 +147,8 @@ def best_fits(anchor: Anchor, target: Target) -> list[Fit]:
     return sorted(found, key=lambda fit: (fit.cycles, fit.intrinsic.name))[:MOST_UNITS]
 
 
-def as_product(anchor: Anchor, intrinsic: Intrinsic) -> UnitProduct | None:
-    """The anchor as a product of an intrinsic's types; None where it is none."""
+def as_product(anchor: Anchor, intrinsic: Intrinsic, k_axes: int = 1) -> UnitProduct | None:
+    """The anchor as a product of an intrinsic's types, with so many axes as k; None where it is none."""
     if len(anchor.operands) != 2 or anchor.element != intrinsic.c.type:
         return None
     *others, column = anchor.spatial
@@ -149,30 +164,61 @@ def as_product(anchor: Anchor, intrinsic: Intrinsic) -> UnitProduct | None:
     if not inner or (len(intrinsic.c.held) > 1 and not rows):
         return None
     line = rows[-2] if len(rows) > 1 and intrinsic.tiles else None
-    return UnitProduct(a, b, line, rows[-1] if rows else None, column, inner[-1])
+    k = inner[-1:]
+    if k_axes > 1:
+        k = [x for x in anchor.reduce if x is k[0] or (x.name in b.axes and _goes_on(a, x.name, k[0]))]
+    if len(k) != k_axes or anchor.reduce[-len(k) :] != tuple(k):
+        return None
+    return UnitProduct(a, b, line, rows[-1] if rows else None, column, tuple(k))
+
+
+def _goes_on(operand: Operand, name: str, inner: Axis) -> bool:
+    """True where a step along an axis is one behind the last element along another, the innermost one."""
+    if len(operand.indices) < 2 or operand.indices[-1].as_axis() != inner.name:
+        return False
+    *rest, before, _ = operand.indices
+    steps = before.coefficient(name) == 1 and before.is_linear_in(name) and all(name not in e.axes() for e in rest)
+    return steps and buffer_shape(operand.buffer)[-1] == inner.extent
 
 
 def _best_fit(anchor: Anchor, intrinsic: Intrinsic) -> Fit | None:
     """The sizes of instructions, and the padding, that take the fewest cycles, copies included."""
-    parts = as_product(anchor, intrinsic)
-    if parts is None:
-        return None
-    return min(_fits(intrinsic, parts), key=lambda fit: _cycles(fit, anchor, parts), default=None)
+    found = [
+        (_cycles(fit, anchor, parts), fit)
+        for k_axes in (1, 2)
+        if (parts := as_product(anchor, intrinsic, k_axes)) is not None
+        for fit in _fits(intrinsic, parts, anchor)
+    ]
+    return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def _fits(intrinsic: Intrinsic, parts: UnitProduct) -> Iterator[Fit]:
+def _fits(intrinsic: Intrinsic, parts: UnitProduct, anchor: Anchor) -> Iterator[Fit]:
     group = intrinsic.held_extents("b")[-1]
     row = parts.row.extent if parts.row else 1
-    plain = parts.reads_plain
+    *around, inner = parts.k
+    k, plain = inner.extent, parts.reads_plain
+    if channel_pad(anchor, parts) is not None:
+        k = -(-k // group) * group
+    if around and k % group:
+        return
+    k *= prod(x.extent for x in around)
     sides = (
         _parts(row, intrinsic.m, 1, intrinsic.tiles, plain),
         _parts(parts.column.extent, intrinsic.n, 1, intrinsic.tiles, True),
-        _parts(parts.k.extent, intrinsic.k, group, intrinsic.tiles, plain),
+        _parts(k, intrinsic.k, group, intrinsic.tiles, plain and not around),
     )
     for sizes in combinations(*sides):
         cut = intrinsic.cut_to(*(part.size for part in sizes)) if intrinsic.tiles else intrinsic
         if cut is not None:
-            yield Fit(cut, *sizes)
+            yield Fit(cut, *sizes, len(parts.k))
+
+
+def channel_pad(anchor: Anchor, parts: UnitProduct) -> str | None:
+    """The block that pads what a window reads, with zeros, and may pad its channels as well; None where none does."""
+    if parts.reads_plain or parts.a.indices[-1].as_axis() != parts.k[-1].name:
+        return None
+    found = [block for block in writers(parts.a.buffer) if block.block_name in anchor.pads]
+    return found[0].block_name if len(found) == 1 and isinstance(found[0].yielded[0].owner, LoadOp) else None
 
 
 def _parts(extent: int, most: int, group: int, may_be_cut: bool, may_be_padded: bool) -> list[Part]:
@@ -193,9 +239,9 @@ def _parts(extent: int, most: int, group: int, may_be_cut: bool, may_be_padded: 
 
 def _cycles(fit: Fit, anchor: Anchor, parts: UnitProduct) -> float:
     """Cycles of all instructions, and of laying out what is padded."""
-    others = [x for x in (*anchor.spatial, *anchor.reduce) if x not in (parts.row, parts.column, parts.k)]
+    others = [x for x in (*anchor.spatial, *anchor.reduce) if x not in (parts.row, parts.column, *parts.k)]
     copied = COPY_CYCLES * prod(buffer_shape(parts.a.buffer)) if fit.copies_a(parts) else 0
-    packed = PACK_CYCLES * prod(buffer_shape(parts.b.buffer)) if parts.k.name in fit.padded(parts) else 0
+    packed = 0 if fit.has_room(parts) else PACK_CYCLES * prod(buffer_shape(parts.b.buffer))
     return fit.cycles * prod(x.extent for x in others) + copied + packed
 
 
@@ -216,7 +262,7 @@ def plan_product(anchor: Anchor, fit: Fit, parts: UnitProduct, is_ahead: bool, t
     }
     holes = [Hole.near(f"{block}_{name}", numbers, 1) for name, numbers in choices.items()]
     outer = tuple(x for x in anchor.spatial if x not in (parts.line, parts.row, parts.column))
-    reduce = tuple(x for x in anchor.reduce if x is not parts.k)
+    reduce = tuple(x for x in anchor.reduce if x not in parts.k)
     extents = {x.name: x.extent for x in (*anchor.spatial, *anchor.reduce)}
     model = UnitModel(
         target,

@@ -19,7 +19,7 @@ from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, anchors_in, find_anchor
 from ._ahead import dimension_names, may_be_packed_ahead
-from ._unit_plan import Fit, UnitPlan, UnitProduct, as_product, best_fits, plan_product
+from ._unit_plan import Fit, UnitPlan, UnitProduct, as_product, best_fits, channel_pad, plan_product
 from .injective import spread
 
 
@@ -56,7 +56,7 @@ def _written(draft: Draft, anchor: Anchor, fit: Fit, target: Target) -> Draft | 
 
 
 def _product(anchor: Anchor, fit: Fit) -> UnitProduct:
-    found = as_product(anchor, fit.intrinsic)
+    found = as_product(anchor, fit.intrinsic, fit.k_axes)
     assert found is not None
     return found
 
@@ -66,9 +66,10 @@ def _write(draft: Draft, anchor: Anchor, fit: Fit, target: Target) -> None:
     parts = _product(anchor, fit)
     padded = fit.padded(parts)
     out = _hold_sums(draft, anchor, fit, bool(padded))
-    is_ahead = parts.k.name not in padded and may_be_packed_ahead(parts.b, (parts.column.name, parts.k.name))
+    inner = parts.k_names[-1]
+    is_ahead = fit.has_room(parts) and may_be_packed_ahead(parts.b, (parts.column.name, *parts.k_names))
     if is_ahead:
-        rest = [name for name in dimension_names(parts.b) if name not in (parts.column.name, parts.k.name)]
+        rest = [name for name in dimension_names(parts.b) if name not in (parts.column.name, inner)]
         draft.do(TransformLayout, block=anchor.block, buffer=parts.b.name, layout=_layout(parts, fit, rest))
     anchor = _pad(draft, anchor, fit, parts, target)
     parts = _product(anchor, fit)
@@ -108,9 +109,11 @@ def _hold_sums(draft: Draft, anchor: Anchor, fit: Fit, padded: bool) -> str:
 
 def _pad(draft: Draft, anchor: Anchor, fit: Fit, parts: UnitProduct, target: Target) -> Anchor:
     """Extend axes to whole instructions, in copies of operands that are not packed; the anchor after that."""
-    padded = fit.padded(parts)
+    padded, around = fit.padded(parts), channel_pad(anchor, parts)
     if not padded:
         return anchor
+    if around is not None and parts.k_names[-1] in padded:
+        draft.do(Pad, block=around, loop=draft.loops(around)[-1], factor=fit.group)
     for name, extent in padded.items():
         draft.do(Pad, block=anchor.block, loop=name, factor=extent)
     if fit.copies_a(parts):
@@ -125,7 +128,7 @@ def _pad(draft: Draft, anchor: Anchor, fit: Fit, parts: UnitProduct, target: Tar
 
 def _layout(parts: UnitProduct, fit: Fit, rest: list[str]) -> tuple[str, ...]:
     """`b[k, j]` -> `b[j / n, k / group, j % n, k % group]`."""
-    j, k, n, group = parts.column.name, parts.k.name, fit.intrinsic.n, fit.group
+    j, k, n, group = parts.column.name, parts.k_names[-1], fit.intrinsic.n, fit.group
     return (f"{j}/{n}", *rest, f"{k}/{group}", f"{j}%{n}", f"{k}%{group}")
 
 
@@ -133,7 +136,7 @@ def _panel(draft: Draft, plan: UnitPlan, fit: Fit) -> str:
     """Pack `b` in each run; the block that copies."""
     b = plan.parts.b
     label = f"{b.name}_panel"
-    rest = [name for name in (*plan.outer, *plan.reduce) if name in b.axes]
+    rest = [name for name in (*plan.outer, *plan.reduce, *plan.parts.k_names[:-1]) if name in b.axes]
     draft.do(
         CacheRead,
         block=plan.block,
@@ -153,7 +156,7 @@ def _tile(draft: Draft, plan: UnitPlan) -> tuple[str, str]:
     block, intrinsic, parts = plan.block, plan.intrinsic, plan.parts
     lines, rows, row_tiles, columns, column_tiles, steps = plan.holes
     j = draft.split(block, parts.column.name, (0, column_tiles, columns, intrinsic.n))
-    k = draft.split(block, parts.k.name, (0, steps, intrinsic.k))
+    k = draft.split(block, draft.fuse(block, parts.k_names), (0, steps, intrinsic.k))
     around, tiles, registers, inside = [], [j[1]], [j[2]], [j[3]]
     if parts.row is not None:
         i = draft.split(block, parts.row.name, (0, row_tiles, rows, *([intrinsic.m] if plan.has_rows else [])))

@@ -54,6 +54,13 @@ def convolution(
     return [x, w, scale, topi.cast(topi.clip(topi.round(wide), -50.0, 90.0), data)]
 
 
+def image(channels: int) -> list[te.Tensor]:
+    """The first convolution of a network: few channels, a large window, a stride."""
+    x = te.placeholder((1, 14, 14, channels), "bfloat16", name="data")
+    w = te.placeholder((5, 5, channels, 16), "bfloat16", name="weight", constant=True)
+    return [x, w, topi.nn.conv2d_nhwc(x, w, 2, 2, out_dtype="float32")]
+
+
 WORKLOADS: dict[str, Callable[[], list[te.Tensor]]] = {
     "matmul": lambda: matmul(32, 32, 64),
     "one row": lambda: matmul(1, 64, 64),
@@ -73,8 +80,19 @@ WORKLOADS: dict[str, Callable[[], list[te.Tensor]]] = {
     "ragged batch": lambda: batched(17, 19, 40),
     "convolution of 7": lambda: convolution(height=7, width=7),
     "pointwise": lambda: convolution(height=5, width=17, window=1),
+    "few channels": lambda: image(3),
+    "four channels": lambda: image(4),
 }
-BF16 = ("bf16", "constant weight", "weight", "ragged bf16", "ragged weight", "ragged k")
+BF16 = (
+    "few channels",
+    "four channels",
+    "bf16",
+    "constant weight",
+    "weight",
+    "ragged bf16",
+    "ragged weight",
+    "ragged k",
+)
 MISSING = {"avx2": BF16, "neon": ("convolution, int16",)}
 """Types that a CPU has no instruction for."""
 CASES = [(name, unit) for unit in TARGETS for name in WORKLOADS if name not in MISSING.get(unit, ())]
@@ -141,7 +159,7 @@ def test_tiles_are_cut_to_what_divides_extents() -> None:
     """Images of common networks are 7 times a power of 2 wide: tiles have 14 rows or 7, and nothing is padded."""
     for width, rows in ((56, 14), (28, 14), (14, 14), (7, 7), (13, 13)):
         template = lw.SearchTask(lambda w=width: convolution(height=w, width=w), target=XEON).sketches[0].template
-        assert f'intrinsic="amx.m{rows}n16k32.u8s8"' in template
+        assert f'intrinsic="amx.m{rows}n16k48.u8s8"' in template  # of a line of 3 pixels of 32 channels, in two steps
         assert "lw-pad" not in template
 
 
@@ -155,6 +173,14 @@ def test_extents_that_few_tiles_divide_are_padded() -> None:
 def test_constant_weights_are_packed_ahead_with_room_for_padding() -> None:
     sketch = next(x for x in lw.SearchTask(lambda: dense(columns=37), target=XEON).sketches if x.name == "amx")
     assert "lw-pad" in sketch.template and "lw-cache-read" not in sketch.template
+
+
+def test_a_line_of_a_window_is_one_k() -> None:
+    """Channels are padded to whole groups where the image is padded, and then neighbours along the line go on."""
+    template = lw.SearchTask(lambda: image(3), target=XEON).sketches[0].template
+    assert 'lw-pad{block="pad_temp" loop="i3" factor=2}' in template
+    assert 'intrinsic="amx.m7n16k20.bf16"' in template
+    assert "lw-cache-read" not in template
 
 
 def test_windows_are_not_padded() -> None:

@@ -11,6 +11,35 @@
 // RUN: xdsl-opt %s -p 'lw-unroll{block=C loop=i},lw-pad{block=C loop=i factor=4}' --verify-diagnostics | filecheck %s --check-prefix=MARKED
 // RUN: xdsl-opt %s -p 'lw-pad{block=D loop=i factor=4}' --verify-diagnostics | filecheck %s --check-prefix=ARGUMENT
 // RUN: xdsl-opt %s -p 'lw-pad{block=D loop=r factor=4}' --verify-diagnostics | filecheck %s --check-prefix=ONE
+// RUN: xdsl-opt %s -p 'lw-pad{block=P loop=c factor=4},lw-pad{block=U loop=r factor=4}' | filecheck %s --check-prefix=LENGTHENED
+// RUN: xdsl-opt %s -p 'lw-pad{block=P loop=c factor=4},lw-pad{block=U loop=r factor=8}' | filecheck %s --check-prefix=BEYOND
+
+func.func @lengthened(%X: memref<3xf32> {lw.name = "X"}, %W: memref<3x5xf32> {lw.name = "W", lw.constant}, %U: memref<5xf32> {lw.name = "U", lw.output}) {
+  %P = lw_loop.alloc "P" : memref<3xf32>
+  lw_loop.for c in 3 {
+    lw_loop.block P (c in 3 = c) writes %P[c] : memref<3xf32> {
+      %x = lw_loop.load %X[c] : memref<3xf32>
+      lw_te.yield %x : f32
+    }
+  }
+  lw_loop.for j in 5 {
+    lw_loop.for r in 3 {
+      lw_loop.block U (j in 5 = j, reduce r in 3 = r) writes %U[j] : memref<5xf32> add {
+        %p = lw_loop.load %P[r] : memref<3xf32>
+        %w = lw_loop.load %W[r, j] : memref<3x5xf32>
+        %u = arith.mulf %p, %w : f32
+        lw_te.yield %u : f32
+      }
+    }
+  }
+  func.return
+}
+
+// Of two steps along the same elements the second finds the zeros of the first, and needs no mask on these.
+// LENGTHENED: lw_loop.load %X[c] where (2 - c >= 0) : memref<3xf32>
+// LENGTHENED: lw_loop.load %P[r] : memref<4xf32>
+// LENGTHENED: lw_loop.load %W[r, j] where (2 - r >= 0) : memref<3x5xf32>
+// BEYOND: lw_loop.load %P[r] where (2 - r >= 0) : memref<4xf32>
 
 func.func @matmul(%A: memref<6x9xf32> {lw.name = "A"}, %B: memref<9x5xf32> {lw.name = "B"}, %O: memref<6x5xf32> {lw.name = "O", lw.output}) {
   %C = lw_loop.alloc "C" : memref<6x5xf32>
