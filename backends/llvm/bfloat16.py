@@ -21,6 +21,8 @@ _MOVES = (
     *(vector.ShuffleOp, arith.BitcastOp, vector.BitcastOp),
 )
 """Operations that move values and compute none."""
+_EXACT = (arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp, arith.NegfOp)
+"""Operations whose results are one of the operands, or its negative, and need no rounding."""
 
 
 def with_bfloat16(
@@ -53,7 +55,9 @@ def _in_single(f: Function, op: Operation, handler: Handler, round_to_odd: Round
         clone = type(op).create(operands=single.args, result_types=[_widened(result.type)], properties=op.properties)
         handler(f, clone)
         name = f.names[clone.results[0]]
-    f.names[result] = _round(f, name, result.type) if _is_brief(result.type) else name
+    if _is_brief(result.type):
+        name = (_cut if isinstance(op, _EXACT) else _round)(f, name, result.type)
+    f.names[result] = name
 
 
 def _is_brief(value_type: Attribute) -> bool:
@@ -73,6 +77,9 @@ def _shapes(value_type: Attribute) -> tuple[str, str, str, str]:
 
 
 def _extend(f: Function, value: str, value_type: Attribute) -> str:
+    """Take a value to single precision, which what has been rounded to it is in already."""
+    if value in f.singles:
+        return f.singles[value]
     short, integer, single, _ = _shapes(value_type)
     sixteen = splat_text("16", "i32", lanes_of(value_type))
     bits = f.put(f"shl {integer} {f.put(f'zext {short} {value} to {integer}')}, {sixteen}")
@@ -81,16 +88,26 @@ def _extend(f: Function, value: str, value_type: Attribute) -> str:
 
 def _round(f: Function, value: str, value_type: Attribute) -> str:
     """Round single precision to nearest even; NaN stays one."""
-    short, integer, single, truth = _shapes(value_type)
+    _, integer, single, truth = _shapes(value_type)
     lanes = lanes_of(value_type)
 
-    def number(n: int, element: str = "i32") -> str:
-        return splat_text(str(n), element, lanes)
+    def number(n: int) -> str:
+        return splat_text(str(n), "i32", lanes)
 
     bits = f.put(f"bitcast {single} {value} to {integer}")
-    upper = f.put(f"lshr {integer} {bits}, {number(16)}")
-    even = f.put(f"and {integer} {upper}, {number(1)}")
+    even = f.put(f"and {integer} {f.put(f'lshr {integer} {bits}, {number(16)}')}, {number(1)}")
     raised = f.put(f"add {integer} {f.put(f'add {integer} {bits}, {number(0x7FFF)}')}, {even}")
-    near = f.put(f"trunc {integer} {f.put(f'lshr {integer} {raised}, {number(16)}')} to {short}")
     is_nan = f.put(f"fcmp uno {single} {value}, {value}")
-    return f.put(f"select {truth} {is_nan}, {short} {number(0x7FC0, 'i16')}, {short} {near}")
+    near = f.put(f"select {truth} {is_nan}, {integer} {number(0x7FC00000)}, {integer} {raised}")
+    rounded = f.put(f"and {integer} {near}, {number(-0x10000)}")
+    return _cut(f, f.put(f"bitcast {integer} {rounded} to {single}"), value_type)
+
+
+def _cut(f: Function, value: str, value_type: Attribute) -> str:
+    """The upper half of a value in single precision whose lower half is zero."""
+    short, integer, single, _ = _shapes(value_type)
+    bits = f.put(f"bitcast {single} {value} to {integer}")
+    upper = f.put(f"lshr {integer} {bits}, {splat_text('16', 'i32', lanes_of(value_type))}")
+    name = f.put(f"trunc {integer} {upper} to {short}")
+    f.singles[name] = value
+    return name

@@ -76,6 +76,8 @@ class Function:
         self.addresses: dict[tuple[str, str], str] = {}
         self.tiles: dict[object, str] = {}
         """The tiles of sums that are in registers here, by where they are in memory."""
+        self.singles: dict[str, str] = {}
+        """The values of bfloat16 that are here in single precision as well, by name."""
         self.workspace = Workspace()
         self.block = "entry"
         self._count = 0
