@@ -2,7 +2,8 @@
 
 A layout is a tuple of items over names that have extents. `j` is a dimension of its own; `yy*xx` is one dimension for
 both, row-major (`yy * extent(xx) + xx`); `j/64` beside `j%64` are the tiles of `j` and the place in a tile, also of
-products (`yy*xx/16`, `yy*xx%16`). Tiles that do not divide leave padding at the end.
+products (`yy*xx/16`, `yy*xx%16`). Tiles that do not divide leave padding at the end, and `j/64:4` is as many more tiles
+as make their number a multiple of 4.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from math import prod
 from ...dialects.index import ZERO, IndexExpr, axis
 from ..open_number import OpenNumber
 
-_ITEM = re.compile(r"\s*(\w+(?:\s*\*\s*\w+)*)\s*(?:([/%])\s*(\d+|<\w+>)\s*)?")
+_ITEM = re.compile(r"\s*(\w+(?:\s*\*\s*\w+)*)\s*(?:([/%])\s*(\d+|<\w+>)\s*)?(?::\s*(\d+)\s*)?")
 
 
 class LayoutError(ValueError):
@@ -24,14 +25,23 @@ class LayoutError(ValueError):
 
 @dataclass(frozen=True)
 class Item:
-    """One dimension: the product of `names`, whole (`part` is empty), by tiles (`/`) or within a tile (`%`)."""
+    """One dimension: the product of `names`, whole (`part` is empty), by tiles (`/`) or within a tile (`%`).
+
+    The number of tiles is a multiple of `multiple`.
+    """
 
     names: tuple[str, ...]
     part: str = ""
     tile: int = 1
+    multiple: int = 1
 
     def __str__(self) -> str:
-        return "*".join(self.names) + (f"{self.part}{self.tile}" if self.part else "")
+        multiple = f":{self.multiple}" if self.multiple > 1 else ""
+        return "*".join(self.names) + (f"{self.part}{self.tile}{multiple}" if self.part else "")
+
+    def tiles(self, size: int) -> int:
+        """The number of tiles of so many elements."""
+        return -(-size // (self.tile * self.multiple)) * self.multiple
 
     @property
     def identifier(self) -> str:
@@ -119,7 +129,7 @@ def parse_layout(texts: Sequence[str], extents: Mapping[str, int]) -> AxisLayout
     shape = []
     for item in items:
         size = prod(extents[n] for n in item.names)
-        shape.append({"": size, "/": -(-size // item.tile), "%": item.tile}[item.part])
+        shape.append({"": size, "/": item.tiles(size), "%": item.tile}[item.part])
     return AxisLayout(items, dict(extents), tuple(shape))
 
 
@@ -147,12 +157,15 @@ def _parse_item(text: str, extents: Mapping[str, int]) -> Item:
             raise LayoutError(f"'{text}' is not over them: '{name}' is none of {', '.join(extents)}")
     if len(set(names)) != len(names):
         raise LayoutError(f"'{text}' names '{next(n for n in names if names.count(n) > 1)}' twice")
+    multiple = int(match[4] or 1)
+    if multiple < 1 or (match[4] is not None and match[2] != "/"):
+        raise LayoutError(f"'{text}' has a multiple, which tiles have, as in i/16:4, of at least 1")
     if match[2] is None:
         return Item(names)
     tile = OpenNumber(match[3][1:-1]) if match[3][0] == "<" else int(match[3])
     if tile < 1:
         raise LayoutError(f"'{text}' has tile {tile}, at least 1 is needed")
-    return Item(names, match[2], tile)
+    return Item(names, match[2], tile, multiple)
 
 
 def _check_cover(items: Sequence[Item], extents: Mapping[str, int]) -> None:

@@ -21,7 +21,16 @@ class SizedItem:
     names: tuple[str, ...]
     part: str
     tile: Size
+    multiple: int
     identifier: str
+
+    def tiles(self, size: Size) -> Size:
+        """The number of tiles of so many elements."""
+        return (
+            ceil_div(size, self.tile * self.multiple) * self.multiple
+            if self.multiple > 1
+            else ceil_div(size, self.tile)
+        )
 
 
 class SizedLayout:
@@ -31,7 +40,7 @@ class SizedLayout:
         plain = {n: e if isinstance(e, int) else _ANY for n, e in extents.items()}
         parsed = parse_layout(texts, plain)
         self.extents = extents
-        self.items = [SizedItem(i.names, i.part, sizes.of(i.tile), i.identifier) for i in parsed.items]
+        self.items = [SizedItem(i.names, i.part, sizes.of(i.tile), i.multiple, i.identifier) for i in parsed.items]
 
     @property
     def shape(self) -> list[Size]:
@@ -39,7 +48,7 @@ class SizedLayout:
         shape: list[Size] = []
         for item in self.items:
             size = product([self.extents[n] for n in item.names])
-            shape.append({"": size, "/": ceil_div(size, item.tile), "%": item.tile}[item.part])
+            shape.append({"": size, "/": item.tiles(size), "%": item.tile}[item.part])
         return shape
 
     @property

@@ -140,7 +140,8 @@ class UnitModel:
         """Cycles of what comes from behind the second-level cache, where not all fits there.
 
         What is read along the outer loops over tasks is so once where a task's part of it stays there, the other
-        operand where all of it does; else each task reads its part anew.
+        operand where all of it does; else each task reads its part anew, and rows that do not stay even in their own
+        task are read for each register tile along columns.
         """
         if self._a_bytes + self._b_bytes <= KEPT * self.target.l2_bytes:
             return np.zeros(len(c[self.names[0]]))
@@ -148,8 +149,8 @@ class UnitModel:
         kept = KEPT * self.target.l2_bytes
         along_rows = self.lines * self.rows / (lines * along * row_tiles)
         along_columns = self.columns / (columns * column_tiles)
-        part_a = self._a_bytes / along_rows if not self.columns_first else self._a_bytes
         part_b = self._b_bytes / along_columns if self.columns_first else self._b_bytes
-        passes = self._a_bytes * np.where(part_a > kept, along_columns, 1.0)
-        passes = passes + self._b_bytes * np.where(part_b > kept, along_rows, 1.0)
+        again_a = along_columns if self.columns_first and self._a_bytes > kept else 1.0
+        again_a = np.where(self._a_bytes / along_rows > kept, self.columns / columns, again_a)
+        passes = self._a_bytes * again_a + self._b_bytes * np.where(part_b > kept, along_rows, 1.0)
         return np.asarray(passes / L3_BYTES_PER_CYCLE * self.outer)

@@ -14,7 +14,7 @@ from ...dialects.loop import LoadOp, buffer_shape
 from ...dialects.target import Target
 from ...passes.analysis.access import writers
 from ...passes.analysis.matrix_product import element_of_buffer
-from ..estimates.tile_model import LOADS_PER_CYCLE, PACK_CYCLES
+from ..estimates.tile_model import LOADS_PER_CYCLE
 from ..estimates.unit_model import COPY_CYCLES, UnitModel
 from ..sketch.hole import Hole
 from ..structure.anchor import Anchor, Operand
@@ -52,6 +52,13 @@ class UnitProduct:
     row: Axis | None
     column: Axis
     k: tuple[Axis, ...]
+
+    def renewed(self, anchor: Anchor) -> UnitProduct:
+        """The same of an anchor whose axes have been padded, and whose operands are laid out for it."""
+        axes = {x.name: x for x in (*anchor.spatial, *anchor.reduce)}
+        a, b = sorted(anchor.operands, key=lambda o: self.column.name in o.axes)
+        line, row = (axes[x.name] if x is not None else None for x in (self.line, self.row))
+        return UnitProduct(a, b, line, row, axes[self.column.name], tuple(axes[name] for name in self.k_names))
 
     @property
     def k_names(self) -> tuple[str, ...]:
@@ -102,11 +109,6 @@ class Fit:
         """True where rows or k are padded, in a copy of what is read; channels of a window are where it is padded."""
         padded = self.padded(parts)
         return parts.reads_plain and any(x is not None and x.name in padded for x in (parts.row, parts.k[-1]))
-
-    def has_room(self, parts: UnitProduct) -> bool:
-        """True where k is padded to whole groups at most, for which `b` in groups has the room."""
-        inner = parts.k[-1]
-        return self.padded(parts).get(inner.name, inner.extent) - inner.extent < self.group
 
     @property
     def cycles(self) -> float:
@@ -241,8 +243,7 @@ def _cycles(fit: Fit, anchor: Anchor, parts: UnitProduct) -> float:
     """Cycles of all instructions, and of laying out what is padded."""
     others = [x for x in (*anchor.spatial, *anchor.reduce) if x not in (parts.row, parts.column, *parts.k)]
     copied = COPY_CYCLES * prod(buffer_shape(parts.a.buffer)) if fit.copies_a(parts) else 0
-    packed = 0 if fit.has_room(parts) else PACK_CYCLES * prod(buffer_shape(parts.b.buffer))
-    return fit.cycles * prod(x.extent for x in others) + copied + packed
+    return fit.cycles * prod(x.extent for x in others) + copied
 
 
 def plan_product(anchor: Anchor, fit: Fit, parts: UnitProduct, is_ahead: bool, target: Target) -> UnitPlan:

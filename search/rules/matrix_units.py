@@ -55,24 +55,19 @@ def _written(draft: Draft, anchor: Anchor, fit: Fit, target: Target) -> Draft | 
     return draft.with_legal_steps(lambda grown: _write(grown, fresh, fit, target))
 
 
-def _product(anchor: Anchor, fit: Fit) -> UnitProduct:
-    found = as_product(anchor, fit.intrinsic, fit.k_axes)
-    assert found is not None
-    return found
-
-
 def _write(draft: Draft, anchor: Anchor, fit: Fit, target: Target) -> None:
     """Apply all steps: operands laid out and padded, tiles, then what takes the sums."""
-    parts = _product(anchor, fit)
+    parts = as_product(anchor, fit.intrinsic, fit.k_axes)
+    assert parts is not None
     padded = fit.padded(parts)
     out = _hold_sums(draft, anchor, fit, bool(padded))
     inner = parts.k_names[-1]
-    is_ahead = fit.has_room(parts) and may_be_packed_ahead(parts.b, (parts.column.name, *parts.k_names))
+    is_ahead = may_be_packed_ahead(parts.b, (parts.column.name, *parts.k_names))
     if is_ahead:
         rest = [name for name in dimension_names(parts.b) if name not in (parts.column.name, inner)]
         draft.do(TransformLayout, block=anchor.block, buffer=parts.b.name, layout=_layout(parts, fit, rest))
     anchor = _pad(draft, anchor, fit, parts, target)
-    parts = _product(anchor, fit)
+    parts = parts.renewed(anchor)
     plan = plan_product(anchor, fit, parts, is_ahead, target)
     draft.add(*plan.holes)
     draft.limits += [plan.model.limit_registers, plan.model.limit_extents]
@@ -118,7 +113,12 @@ def _pad(draft: Draft, anchor: Anchor, fit: Fit, parts: UnitProduct, target: Tar
         draft.do(Pad, block=anchor.block, loop=name, factor=extent)
     if fit.copies_a(parts):
         label = f"{parts.a.name}_padded"
-        layout = tuple(name for name in dimension_names(parts.a) if name in parts.a.axes)
+        row, k, m, depth = parts.row, parts.k_names[-1], fit.intrinsic.m, fit.intrinsic.k
+        rest = tuple(name for name in dimension_names(parts.a) if name in parts.a.axes and name != k)
+        layout = (*rest, k)
+        if row is not None:
+            rest = tuple(name for name in rest if name != row.name)
+            layout = (*rest, f"{row.name}/{m}", f"{k}/{depth}", f"{row.name}%{m}", f"{k}%{depth}")
         draft.do(CacheRead, block=anchor.block, buffer=parts.a.name, scope="global", layout=layout, label=label)
         spread(draft, label, target)
     found = find_anchor(draft.module, anchor.block)
@@ -127,9 +127,11 @@ def _pad(draft: Draft, anchor: Anchor, fit: Fit, parts: UnitProduct, target: Tar
 
 
 def _layout(parts: UnitProduct, fit: Fit, rest: list[str]) -> tuple[str, ...]:
-    """`b[k, j]` -> `b[j / n, k / group, j % n, k % group]`."""
+    """`b[k, j]` -> `b[j / n, k / group, j % n, k % group]`, with the tiles and groups that axes are padded to."""
     j, k, n, group = parts.column.name, parts.k_names[-1], fit.intrinsic.n, fit.group
-    return (f"{j}/{n}", *rest, f"{k}/{group}", f"{j}%{n}", f"{k}%{group}")
+    padded = fit.padded(parts)
+    tiles, groups = (f":{padded[name] // size}" if name in padded else "" for name, size in ((j, n), (k, group)))
+    return (f"{j}/{n}{tiles}", *rest, f"{k}/{group}{groups}", f"{j}%{n}", f"{k}%{group}")
 
 
 def _panel(draft: Draft, plan: UnitPlan, fit: Fit) -> str:

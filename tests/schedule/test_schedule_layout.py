@@ -96,7 +96,7 @@ def run(module: ModuleOp, inputs: Sequence[Array]) -> Array:
 
 @st.composite
 def layouts(draw: st.DrawFn, extents: Mapping[str, int]) -> tuple[str, ...]:
-    """A random valid layout of the names: products, tiles that divide or not, in any order."""
+    """A random valid layout of the names: products, tiles that divide or not, or more of them, in any order."""
     names = draw(st.permutations([n for n, e in extents.items() if e > 1 or draw(st.booleans())]))
     items = []
     while names:
@@ -109,7 +109,8 @@ def layouts(draw: st.DrawFn, extents: Mapping[str, int]) -> tuple[str, ...]:
         elif tile >= size and draw(st.booleans()):
             items.append(f"{text}%{tile}")
         else:
-            items += [f"{text}/{tile}", f"{text} % {tile}"]
+            multiple = draw(st.sampled_from(["", "", ":1", ":3"]))
+            items += [f"{text}/{tile}{multiple}", f"{text} % {tile}"]
     return tuple(draw(st.permutations(items))) or (next(iter(extents)),)
 
 
@@ -168,6 +169,8 @@ def test_packing_refuses_another_shape() -> None:
         (("k",), "'k' is none of i, j, one"),
         (("i*i", "j"), "'i' twice"),
         (("i/0", "i%0", "j"), "at least 1 is needed"),
+        (("i/2:0", "i%2", "j"), "'i/2:0' has a multiple, which tiles have, as in i/16:4, of at least 1"),
+        (("i:2", "j"), "'i:2' has a multiple, which tiles have"),
         (("i",), "'j' has extent 7 and is not covered"),
         (("i", "j", "i*j"), "covered twice, by 'i' and by 'i\\*j'"),
         (("i", "i", "j"), "'i' is covered more than once"),

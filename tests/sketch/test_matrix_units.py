@@ -173,6 +173,14 @@ def test_extents_that_few_tiles_divide_are_padded() -> None:
 def test_constant_weights_are_packed_ahead_with_room_for_padding() -> None:
     sketch = next(x for x in lw.SearchTask(lambda: dense(columns=37), target=XEON).sketches if x.name == "amx")
     assert "lw-pad" in sketch.template and "lw-cache-read" not in sketch.template
+    assert 'layout="j/13:3","k/2","j%13","k%2"' in sketch.template
+
+
+def test_weights_with_padded_steps_are_packed_ahead() -> None:
+    """1,000 columns are 64 tiles of 16, and 1,000 elements of k are 500 pairs, which 512 are laid out for."""
+    template = lw.SearchTask(lambda: dense(rows=256, columns=1000, k=1000), target=XEON).sketches[0].template
+    assert 'layout="j/16:64","k/2:512","j%16","k%2"' in template
+    assert 'buffer="weight"' not in template.split("lw-cache-read", 1)[1].partition("}")[0]
 
 
 def test_a_line_of_a_window_is_one_k() -> None:
