@@ -145,7 +145,7 @@ def product(compute: Compute) -> Operator:
         return [with_rounded_factors(each, rounds) for each in (made if isinstance(made, list) else [made])]
 
     signature = inspect.signature(compute)
-    option = inspect.Parameter("rounds", inspect.Parameter.KEYWORD_ONLY, default="")
+    option = inspect.Parameter("rounds", inspect.Parameter.KEYWORD_ONLY, default="", annotation="str")
     rounding.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[*signature.parameters.values(), option]
     )
