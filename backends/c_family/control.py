@@ -67,7 +67,7 @@ def _trips(bounds: list[int | None]) -> int | None:
     return max(0, -(-(end - first) // by))
 
 
-_KEEPS_LOOP = (scf.ForOp, kernel.BarrierOp)
+_KEEPS_LOOP = (scf.ForOp, kernel.BarrierOp, kernel.ArriveOp, kernel.ClusterBarrierOp)
 """Operations for which a loop's compiler is not asked to unroll it."""
 
 

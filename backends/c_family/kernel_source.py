@@ -22,7 +22,8 @@ class TensorMap:
 class Launch:
     """One kernel to launch: `buffers` are its parameters, arguments first, then workspaces, by number.
 
-    `maps` are parameters ahead of those, which are made on the host of the address of a buffer.
+    `maps` are parameters ahead of those, which are made on the host of the address of a buffer. One that `counts` keeps
+    counters in the loaded program while it runs, so that it runs once at a time there.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Launch:
     dynamic_shared_bytes: int
     uses_shuffles: bool
     maps: tuple[TensorMap, ...] = ()
+    counts: bool = False
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,12 @@ class Language:
         raise NotImplementedError
 
     def kernel_head(
-        self, name: str, parameters: Sequence[str], block: tuple[int, int, int], blocks_per_sm: int = 0
+        self,
+        name: str,
+        parameters: Sequence[str],
+        block: tuple[int, int, int],
+        blocks_per_sm: int = 0,
+        cluster: tuple[int, int, int] = (1, 1, 1),
     ) -> str:
         """Return the line that opens a kernel; `blocks_per_sm` is a wish that a language may have no word for."""
         raise NotImplementedError
@@ -128,6 +133,10 @@ class Language:
     def tensor_map_parameter(self, name: str) -> str:
         """Return a parameter by which boxes of an array are copied."""
         raise UnsupportedError(f"{self.title} has no tensor maps")
+
+    def counters_declaration(self, name: str, size: int) -> str:
+        """Return the declaration of counters of arrivals, which are zeros once the program is loaded."""
+        raise UnsupportedError(f"{self.title} has no order between what blocks of threads write")
 
     def barrier(self, global_memory: bool) -> str:
         """Return the barrier of a thread block: all wait, and see each other's writes to shared memory.

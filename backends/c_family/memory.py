@@ -176,7 +176,7 @@ def alloc(p: KernelPrinter, op: Operation) -> None:
     """Declare a buffer of a thread; those of a block are declared at the head of the kernel."""
     assert isinstance(op, kernel.AllocOp)
     scope = scope_of(op)
-    if scope == "shared" or op.buffer.first_use is None:
+    if scope in ("shared", kernel.COUNTERS) or op.buffer.first_use is None:
         return
     if scope != "local":
         raise UnsupportedError(f"buffer '{op.label.data}' in a launch must be shared or local, got '{scope}'")

@@ -109,6 +109,7 @@ class _Function:
         self._name_buffers(p, inside)
         maps = self._maps(p, inside)
         static, dynamic, declarations = self._shared(p, inside)
+        counters = self._counters(p, inside, name)
         self._print_outside(p, inside)
         p.block(op.body.block)
         parameters = [self.language.tensor_map_parameter(each) for each in p.maps.values()]
@@ -121,10 +122,10 @@ class _Function:
         ]
         shuffles = any(isinstance(inner, kernel.ShuffleOp) for inner in inside)
         used = tuple(number for buffer, number in self.numbers.items() if buffer in p.used)
-        launch = Launch(name, op.grid_size, op.block_size, used, static, dynamic, shuffles, maps)
+        launch = Launch(name, op.grid_size, op.block_size, used, static, dynamic, shuffles, maps, bool(counters))
         head = [f"{INDENT}{line}" for line in (*declarations, *p.head)]
-        opening = self.language.kernel_head(name, parameters, op.block_size, op.blocks_per_sm)
-        return p, launch, [opening, *head, *p.lines, "}"]
+        opening = self.language.kernel_head(name, parameters, op.block_size, op.blocks_per_sm, op.cluster_size)
+        return p, launch, [*counters, opening, *head, *p.lines, "}"]
 
     def _name_buffers(self, p: KernelPrinter, inside: Sequence[Operation]) -> None:
         """Give the buffers that this launch uses their names, arguments first."""
@@ -162,6 +163,16 @@ class _Function:
             place = offset if is_dynamic else None
             lines.append(self.language.shared_declaration(kind, name, size, place, allocation.align_bytes))
         return (0, end, lines) if is_dynamic else (end, 0, lines)
+
+    def _counters(self, p: KernelPrinter, inside: Sequence[Operation], kernel_name: str) -> list[str]:
+        """Declare the counters of a launch, which belong to the program."""
+        lines = []
+        for op in inside:
+            if isinstance(op, kernel.AllocOp) and scope_of(op) == kernel.COUNTERS:
+                name, size = p.names.fresh(f"{kernel_name}_{identifier(op.label.data)}"), _elements(op.buffer)
+                p.buffers[op.buffer] = Buffer(name, kind_of(op.buffer.type), "global", size)
+                lines.append(self.language.counters_declaration(name, size))
+        return lines
 
     def _print_outside(self, p: KernelPrinter, inside: Sequence[Operation]) -> None:
         """Print the arithmetic before the launches that this one uses, each value where it is used."""

@@ -10,6 +10,7 @@ from ..c_family.expression import ATOM, UNARY, Expr, call, cast_to
 from ..c_family.language import Language
 from ..c_family.types import bytes_of
 from ..unsupported import UnsupportedError
+from .arrival import helper as arrival_helper
 from .async_copy import helper as async_copy_helper
 from .bulk_copy import helper as bulk_copy_helper
 from .matrix import helper as matrix_helper
@@ -143,15 +144,24 @@ class Cuda(Language):
         return f"{element}* const {name} = reinterpret_cast<{element}*>(shared_memory + {offset});"
 
     def kernel_head(
-        self, name: str, parameters: Sequence[str], block: tuple[int, int, int], blocks_per_sm: int = 0
+        self,
+        name: str,
+        parameters: Sequence[str],
+        block: tuple[int, int, int],
+        blocks_per_sm: int = 0,
+        cluster: tuple[int, int, int] = (1, 1, 1),
     ) -> str:
         bounds = f"{math.prod(block)}, {blocks_per_sm}" if blocks_per_sm else f"{math.prod(block)}"
-        head = f'extern "C" __global__ void __launch_bounds__({bounds})'
+        clusters = f" __cluster_dims__{cluster}" if math.prod(cluster) > 1 else ""
+        head = f'extern "C" __global__ void{clusters} __launch_bounds__({bounds})'
         return f"{head}\n{name}({', '.join(parameters)}) {{"
 
     def parameter(self, kind: str, name: str, is_read_only: bool, is_restrict: bool) -> str:
         constant, restrict = "const " if is_read_only else "", "__restrict__ " if is_restrict else ""
         return f"{constant}{self.memory_type(kind)}* {restrict}{name}"
+
+    def counters_declaration(self, name: str, size: int) -> str:
+        return f"__device__ unsigned {name}[{size}];"
 
     def tensor_map_parameter(self, name: str) -> str:
         return f"const __grid_constant__ TensorMap {name}"
@@ -184,6 +194,8 @@ class Cuda(Language):
             return bulk_copy_helper(name, kind)
         if name in ("shared_matrix", "hold", "end_block", "group_product"):
             return warp_group_helper(name, kind)
+        if name in ("arrive", "cluster_barrier"):
+            return arrival_helper(name)
         if name == "transpose_quad":
             return TRANSPOSE_HELPER
         if name == "fma":

@@ -87,6 +87,22 @@ def _entered(driver: Any, context: Any) -> Iterator[None]:
         driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
 
+_RELAXED = 2
+"""CU_STREAM_CAPTURE_MODE_RELAXED in cuda.h."""
+
+
+@contextlib.contextmanager
+def relaxed_capture(index: int) -> Iterator[None]:
+    """Let this thread load kernels while it captures a stream, which captures forbid by default."""
+    driver, mode = library(), ctypes.c_int(_RELAXED)
+    with current(index):
+        checked(driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode)))
+        try:
+            yield
+        finally:
+            driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+
+
 class Launches:
     """The launches of functions on addresses, in order, then copies; `start` puts them into a stream.
 

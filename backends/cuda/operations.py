@@ -11,6 +11,7 @@ from ..c_family.expression import ATOM, Expr, cast_to, joined_reads
 from ..c_family.printer import Handler, KernelPrinter
 from ..c_family.types import kind_of
 from . import dot
+from .arrival import ARRIVALS
 from .async_copy import ASYNC_COPIES
 from .bulk_copy import BULK_COPIES
 from .matrix import MATRICES
@@ -22,7 +23,7 @@ def own_operations(compute_capability: int) -> Mapping[type[Operation], Handler]
     """Return what prints them for a compute capability, such as 90 for sm_90."""
     dots = dot.DOT_PRODUCTS if compute_capability >= dot.OLDEST else {}
     own: dict[type[Operation], Handler] = {kernel.ShuffleOp: shuffle, kernel.TransposeQuadOp: transpose_quad}
-    return {**own, **ASYNC_COPIES, **MATRICES, **WARP_GROUPS, **BULK_COPIES, **dots}
+    return {**own, **ARRIVALS, **ASYNC_COPIES, **MATRICES, **WARP_GROUPS, **BULK_COPIES, **dots}
 
 
 def shuffle(p: KernelPrinter, op: Operation) -> None:

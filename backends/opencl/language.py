@@ -129,7 +129,12 @@ class OpenCl(Language):
         return f"__local {self.memory_type(kind)} {name}[{size}] __attribute__((aligned({align})));"
 
     def kernel_head(
-        self, name: str, parameters: Sequence[str], block: tuple[int, int, int], blocks_per_sm: int = 0
+        self,
+        name: str,
+        parameters: Sequence[str],
+        block: tuple[int, int, int],
+        blocks_per_sm: int = 0,
+        cluster: tuple[int, int, int] = (1, 1, 1),
     ) -> str:
         x, y, z = block
         return f"__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))\nvoid {name}({', '.join(parameters)}) {{"

@@ -20,11 +20,12 @@ from .launch import launch
 from .loop import InterpretationError
 
 
-def run_kernel(module: ModuleOp | func.FuncOp, inputs: Sequence[Array]) -> list[Array]:
+def run_kernel(module: ModuleOp | func.FuncOp, inputs: Sequence[Array], order: int = 0) -> list[Array]:
     """Run the kernel function on its inputs; returns its outputs, the arguments marked `lw.output`.
 
     Floats are computed in their own precision, each operation rounded. Raises InterpretationError for an access outside
-    of a buffer; what no operation has written reads as NaN, or as the least integer.
+    of a buffer; what no operation has written reads as NaN, or as the least integer. Blocks of threads that count each
+    other run in an order that is drawn from `order`.
     """
     function = module if isinstance(module, func.FuncOp) else _only_function(module)
     block = function.body.block
@@ -32,6 +33,7 @@ def run_kernel(module: ModuleOp | func.FuncOp, inputs: Sequence[Array]) -> list[
     outputs = [isinstance(mark.data.get("lw.output"), UnitAttr) for mark in marks] or [False] * len(block.args)
     given = iter(inputs)
     program = Program(_STEPS, _computed)
+    program.order = order
     steps = program.block(block)
     values = program.values
     results: list[Array] = []

@@ -32,6 +32,8 @@ class Program:
     def __init__(self, handlers: Mapping[type[Operation], Handler], others: Handler) -> None:
         self.handlers, self.others = handlers, others
         self.values: list[Any] = []
+        self.order = 0
+        """The order of blocks that count each other is drawn from it."""
         self.states: dict[SSAValue, Array] = {}
         """The states of the elements of the function's buffers, where launches have kept count."""
         self._slots: dict[SSAValue, int] = {}

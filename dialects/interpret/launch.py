@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.dialects.func import FuncOp
@@ -21,6 +22,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from .. import kernel
 from . import launch_bulk, launch_control, launch_matrices, launch_memory, launch_values
+from .kernel_functions import Array
 from .kernel_program import Handler, Program, Step
 from .launch_program import ThreadProgram
 from .shared_memory import Shared, written_state
@@ -49,15 +51,19 @@ def launch(around: Program, op: kernel.LaunchOp) -> Step:
     at_once = max(1, min(MOST_THREADS // threads.per_block, MOST_BYTES // program.held_bytes))
     if any(isinstance(loop, scf.ForOp) and _multiplies_apart(loop) for loop in op.walk()):
         at_once = 1
+    in_cluster = prod(op.cluster_size)
+    at_once = max(in_cluster, at_once // in_cluster * in_cluster)
+    counts = any(isinstance(inner, kernel.ArriveOp) for inner in op.walk())
 
     def step(values: list[Any]) -> None:
         for outside, inside in program.vectors:
             values[inside] = values[outside][:, None]
-        threads.start(0, min(at_once, blocks))
+        order = _order(around.order, blocks) if counts else np.argsort(threads.clusters, kind="stable")
+        threads.start(order[:at_once])
         across = _across(program, values)
         threads.across = list(across)
         for first in range(0, blocks, at_once):
-            threads.start(first, min(at_once, blocks - first))
+            threads.start(order[first : first + at_once])
             program.copies.start()
             program.group_products.start()
             program.bulk_copies.start()
@@ -65,10 +71,16 @@ def launch(around: Program, op: kernel.LaunchOp) -> Step:
                 each(values)
             program.group_products.require_waited_for(op)
             threads.finish_blocks()
+        program.arrivals.end(op)
         for memory in across:
             memory.shadow.end_launch()
 
     return step
+
+
+def _order(seed: int, blocks: int) -> Array:
+    """Return an order of blocks that count each other: any is one that a device may run them in."""
+    return np.random.default_rng(seed).permutation(blocks)
 
 
 def _multiplies_apart(loop: scf.ForOp) -> bool:

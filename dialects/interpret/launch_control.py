@@ -29,6 +29,22 @@ def _barrier(program: ThreadProgram, op: Operation) -> Step:
     return lambda values: program.threads.wait_for_each_other(op)
 
 
+def _arrive(program: ThreadProgram, op: kernel.ArriveOp) -> Step:
+    counters, index, into = program.slot(op.counters), program.slot(op.index), program.slot(op.last)
+    threads, parts = program.threads, op.parts.data
+
+    def step(values: list[Any]) -> None:
+        threads.require_known(index, op, "a counter")
+        threads.unknown.pop(into, None)
+        values[into] = program.arrivals.arrive(op, values[counters], values[index], parts)
+
+    return step
+
+
+def _cluster_barrier(program: ThreadProgram, op: Operation) -> Step:
+    return lambda values: program.threads.wait_in_clusters(op)
+
+
 def _shuffle(program: ThreadProgram, op: kernel.ShuffleOp) -> Step:
     source, into, distance = program.slot(op.value), program.slot(op.result), op.distance.data
     threads = program.threads
@@ -119,7 +135,9 @@ def _if(program: ThreadProgram, op: scf.IfOp) -> Step:
 
 
 HANDLERS: Mapping[type[Operation], Handler] = {
+    kernel.ArriveOp: _arrive,
     kernel.BarrierOp: _barrier,
+    kernel.ClusterBarrierOp: _cluster_barrier,
     kernel.ShuffleOp: _shuffle,
     kernel.ThreadOp: _thread,
     kernel.TransposeQuadOp: _transpose_quad,

@@ -84,9 +84,13 @@ def _alloc(program: ThreadProgram, op: kernel.AllocOp) -> Step:
     def shared(values: list[Any]) -> None:
         values[into] = threads.shared[op] = block_memory(threads, label, size, element)
 
-    if scope not in ("local", "shared"):
+    def counters(values: list[Any]) -> None:
+        values[into] = program.arrivals.counters(op, label, size)
+
+    found = {"local": local, "shared": shared, kernel.COUNTERS: counters}
+    if scope not in found:
         raise InterpretationError(f"a launch allocates in scope local or shared: {located(op)}")
-    return local if scope == "local" else shared
+    return found[scope]
 
 
 def _async_copy(program: ThreadProgram, op: kernel.AsyncCopyOp) -> Step:

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from .. import kernel
+from .arrivals import Arrivals
 from .async_copies import AsyncCopies
 from .bulk_copies import BulkCopies
 from .group_products import GroupProducts
@@ -24,7 +25,8 @@ class ThreadProgram(Program):
         super().__init__(handlers, others)
         self.values = around.values
         self.around = around
-        self.threads = Threads(op, op.grid_size, op.block_size)
+        self.threads = Threads(op, op.grid_size, op.block_size, op.cluster_size)
+        self.arrivals = Arrivals(self.threads)
         self.copies = AsyncCopies(self.threads)
         self.group_products = GroupProducts(self.threads)
         self.bulk_copies = BulkCopies(self.threads)

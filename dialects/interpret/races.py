@@ -68,6 +68,8 @@ class Shadow:
         self._reading_blocks: _Readers | None = None
         self._kept: list[tuple[int, Array, Array]] = []
         self._n_kept = 0
+        self._shown: Array | None = None
+        self._clusters: tuple[Array, int] | None = None
 
     def read(self, number: int, elements: Array, threads: Array, tags: Array) -> None:
         """Keep reads by operation `number`: flat elements, and by which of the threads, whose tags are `tags`."""
@@ -89,6 +91,8 @@ class Shadow:
         """Enter writes; masks those whose element another thread writes by the same operation, None for none."""
         self.writers[elements] = tags
         self.written.append(elements)
+        if self._shown is not None:
+            self._shown[elements] = False
         lost = self.writers[elements] != tags
         return lost if lost.any() else None
 
@@ -111,13 +115,49 @@ class Shadow:
             self._kept.clear()
             self._n_kept = 0
 
+    def hand_over(self, owners: Array, thread_bits: int) -> None:
+        """Make what blocks have written and read that of others, who have waited for them.
+
+        What was read is held to what was written before. `owners` has a block for each. Its threads came to a barrier
+        since, so that all of it is of an earlier period to them.
+        """
+        self.end_launch()
+        readers = self._reading_blocks
+        for tags in (self.writers, *((readers.first, readers.second) if readers is not None else ())):
+            elements = np.flatnonzero(tags >= 0)
+            blocks = (tags[elements] & self.block_bits) >> thread_bits
+            moved = owners[blocks] != blocks
+            kept = tags[elements[moved]] & ~(self.block_bits | PERIOD)
+            tags[elements[moved]] = kept | owners[blocks[moved]] << thread_bits
+
+    def show_to(self, clusters: Array, thread_bits: int) -> None:
+        """Show what blocks have written to all of their cluster; what was read so far is held to what was written.
+
+        `clusters` has the number of its cluster for each block.
+        """
+        self.end_launch()
+        self._clusters = clusters, thread_bits
+        self._shown = self.writers >= 0
+        self._reading_blocks = None
+
+    def _is_shown(self, elements: Array, readers: Array) -> Array:
+        """Mask the reads of what was shown to the reader's cluster."""
+        if self._shown is None or self._clusters is None:
+            return np.zeros(len(elements), np.bool_)
+        clusters, thread_bits = self._clusters
+        found = (tags[elements] for tags in (readers, self.writers))
+        by, of = (np.where(tags >= 0, (tags & self.block_bits) >> thread_bits, 0) for tags in found)
+        shown: Array = self._shown[elements] & (clusters[by] == clusters[of])
+        return shown
+
     def end_launch(self) -> None:
         """Hold what some blocks read to what others wrote."""
         if self._reading_blocks is not None:
             elements = np.flatnonzero(self.writers >= 0)
             for readers in (self._reading_blocks.first, self._reading_blocks.second):
-                apart = readers[elements] ^ self.writers[elements]
-                self._refuse(elements, readers, (readers[elements] >= 0) & ((apart & self.block_bits) != 0))
+                apart = (readers[elements] ^ self.writers[elements]) & self.block_bits
+                races = (readers[elements] >= 0) & (apart != 0) & ~self._is_shown(elements, readers)
+                self._refuse(elements, readers, races)
 
     def race(self, element: int, first: int, second: int) -> InterpretationError:
         """The error of two accesses, by their tags."""

@@ -61,6 +61,14 @@ class Shared(Memory):
     def end_period(self, partial: bool) -> None:
         self.shadow.end_period(self.threads.tags, partial)
 
+    def hand_over(self, owners: Array) -> None:
+        """Make what blocks have written that of others: `owners` has a block for each."""
+        self.shadow.hand_over(owners, self.threads.thread_bits)
+
+    def show_to(self, clusters: Array) -> None:
+        """Show what blocks have written to all of their cluster: `clusters` has its number for each block."""
+        self.shadow.show_to(clusters, self.threads.thread_bits)
+
     def _spread(
         self, access: Access, index: Any, on: Array | None
     ) -> tuple[Array, Array, tuple[int, ...], Array | None]:

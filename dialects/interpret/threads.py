@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -25,6 +25,12 @@ class Watched(Protocol):
     def end_period(self, partial: bool) -> None:
         """Hold what threads did to each other before they go on behind a barrier."""
 
+    def hand_over(self, owners: Array) -> None:
+        """Make what blocks have written that of others, who have waited for them."""
+
+    def show_to(self, clusters: Array) -> None:
+        """Show what blocks have written to all of their cluster: `clusters` has its number for each block."""
+
 
 @dataclass(frozen=True)
 class Unknown:
@@ -40,10 +46,16 @@ class Unknown:
 class Threads:
     """Threads of some blocks of a launch, in lockstep: block after block, `x` the fastest, then `y`, then `z`."""
 
-    def __init__(self, op: Operation, grid: Sequence[int], block: Sequence[int]) -> None:
+    def __init__(
+        self, op: Operation, grid: Sequence[int], block: Sequence[int], cluster: Sequence[int] = (1, 1, 1)
+    ) -> None:
         self.op = op
         self.grid, self.block = tuple(grid), tuple(block)
         self.per_block = prod(block)
+        places = zip(_coordinates(np.arange(prod(grid)), self.grid), cluster, strict=True)
+        x, y, z = (place // size for place, size in places)
+        self.clusters = x + self.grid[0] * (y + self.grid[1] * z)
+        """For each block a number of its cluster."""
         self.thread_bits = max(1, (self.per_block - 1).bit_length())
         if prod(grid) << self.thread_bits > THREAD:
             raise InterpretationError(f"a launch of {prod(grid)} blocks is too large to interpret: {located(op)}")
@@ -62,19 +74,18 @@ class Threads:
         """True where products of warp groups run: what they touch is watched."""
         self._places: dict[str, Any] = {}
 
-    def start(self, first: int, count: int) -> None:
-        """Go on with `count` blocks from number `first` on."""
-        self.n = self.per_block * count
-        self.n_blocks = count
+    def start(self, blocks: Array) -> None:
+        """Go on with blocks by their numbers."""
+        self.blocks, self.n_blocks = blocks, len(blocks)
+        self.n = self.per_block * self.n_blocks
         self.numbers = np.arange(self.n)
         self.in_block = self.numbers % self.per_block
         self.of_block = self.numbers // self.per_block
-        self.tags = ((first + self.of_block) << self.thread_bits) | self.in_block
+        self.tags = (blocks[self.of_block] << self.thread_bits) | self.in_block
         self.shared = {}
         self.unknown.clear()
         self._places = {}
         self._tiled: dict[int, Array] = {}
-        self._first = first
 
     def tiled(self, lanes: int) -> Array:
         """The numbers of the threads, once for each of the lanes of a vector."""
@@ -94,7 +105,7 @@ class Threads:
         if found is None:
             level, dimension = axis.split(".")
             is_block = level == "blockIdx"
-            sizes, numbers = (self.grid, self._first + self.of_block) if is_block else (self.block, self.in_block)
+            sizes, numbers = (self.grid, self.blocks[self.of_block]) if is_block else (self.block, self.in_block)
             found = _coordinates(numbers, sizes)["xyz".index(dimension)]
             if sizes["xyz".index(dimension)] == 1 or (is_block and self.n_blocks == 1):
                 found = found[0]
@@ -145,6 +156,23 @@ class Threads:
         if (self.tags.max() & PERIOD) + NEXT_PERIOD >= PERIOD:
             raise InterpretationError(f"too many barriers to interpret: {located(op)}")
         self.tags = self.tags + (NEXT_PERIOD if self.on is None else np.where(self.on, NEXT_PERIOD, 0))
+
+    def wait_in_clusters(self, op: Operation) -> None:
+        """A barrier of the threads of all blocks of each cluster, which run side by side."""
+        self.wait_for_each_other(op)
+        if self.on is not None:
+            self.require_together(
+                op, self.clusters[self.blocks][self.of_block], int(self.clusters.max()) + 1, "a cluster"
+            )
+        for memory in self.across:
+            memory.show_to(self.clusters)
+
+    def hand_over(self, owners: Mapping[int, int]) -> None:
+        """Make what blocks have written, by their numbers, that of others, who have waited for them."""
+        found = np.arange(prod(self.grid))
+        found[list(owners)] = list(owners.values())
+        for memory in self.across:
+            memory.hand_over(found)
 
     def alone(self, op: Operation) -> Array:
         """The numbers of the threads that run, of which each block has one."""

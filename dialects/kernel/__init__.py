@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from .arrival import COUNTERS, ArriveOp, counters_type
 from .async_copy import ASYNC_BYTES, AsyncCopyOp, CommitOp, WaitOp
 from .bulk_copy import (
     BULK_COPIES_SINCE,
@@ -23,7 +24,17 @@ from .bulk_copy import (
     box_problem,
 )
 from .control import UNROLL, ParallelOp
-from .gpu import QUAD, THREAD_AXES, BarrierOp, LaunchOp, ShuffleOp, ThreadOp, TransposeQuadOp
+from .gpu import (
+    CLUSTERS_SINCE,
+    QUAD,
+    THREAD_AXES,
+    BarrierOp,
+    ClusterBarrierOp,
+    LaunchOp,
+    ShuffleOp,
+    ThreadOp,
+    TransposeQuadOp,
+)
 from .lanes import CONVERSIONS, FLOAT_PREDICATES, INTEGER_PREDICATES, CompareOp, ConvertOp, LanesOp, MaskOp, SelectOp
 from .matrix import FragmentLoadOp, FragmentPackOp, MatrixProductOp
 from .memory import (
@@ -52,7 +63,9 @@ __all__ = [
     "ASYNC_BYTES",
     "ATOM_ROWS",
     "BULK_COPIES_SINCE",
+    "CLUSTERS_SINCE",
     "CONVERSIONS",
+    "COUNTERS",
     "FLOAT_PREDICATES",
     "INDEX",
     "INTEGER_PREDICATES",
@@ -62,12 +75,14 @@ __all__ = [
     "THREAD_AXES",
     "UNROLL",
     "AllocOp",
+    "ArriveOp",
     "AsyncCopyOp",
     "BarrierAwaitOp",
     "BarrierExpectOp",
     "BarrierInitOp",
     "BarrierOp",
     "BulkCopyOp",
+    "ClusterBarrierOp",
     "CommitOp",
     "CompareOp",
     "ConvertOp",
@@ -100,6 +115,7 @@ __all__ = [
     "WarpGroupWaitOp",
     "array_problem",
     "box_problem",
+    "counters_type",
     "element_of",
     "int_attr",
     "lanes_of",
@@ -126,6 +142,8 @@ LwKernel = Dialect(
         LaunchOp,
         ThreadOp,
         BarrierOp,
+        ClusterBarrierOp,
+        ArriveOp,
         ShuffleOp,
         TransposeQuadOp,
         AsyncCopyOp,

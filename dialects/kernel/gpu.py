@@ -23,6 +23,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from .types import INDEX, lanes_of
 
+CLUSTERS_SINCE = 90
+"""Compute capability of the first devices that run blocks of a cluster at once (PTX ISA)."""
+
 THREAD_AXES = tuple(f"{level}.{d}" for level in ("blockIdx", "threadIdx") for d in "xyz")
 
 
@@ -32,22 +35,32 @@ class LaunchOp(IRDLOperation):
 
     Launches of a function run one after the other. Inside, allocations of scope `shared` belong to a block of threads,
     those of scope `local` to one thread; `lw_kernel.barrier` is reached by all threads of a block or by none.
-    `block [128, 1, 1] per_sm 2` asks for registers that are few enough for two blocks on a multiprocessor.
+    `block [128, 1, 1] per_sm 2` asks for registers that are few enough for two blocks on a multiprocessor, `cluster [1,
+    8, 1]` for eight blocks along y that run at once, and may wait for each other (`lw_kernel.cluster_barrier`).
     """
 
     name = "lw_kernel.launch"
     grid = prop_def(ArrayAttr[IntAttr])
     block = prop_def(ArrayAttr[IntAttr])
     per_sm = opt_prop_def(IntAttr)
+    cluster = opt_prop_def(ArrayAttr[IntAttr])
     body = region_def("single_block")
     traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
 
-    def __init__(self, grid: Sequence[int], block: Sequence[int], body: Region, per_sm: int = 0) -> None:
+    def __init__(
+        self,
+        grid: Sequence[int],
+        block: Sequence[int],
+        body: Region,
+        per_sm: int = 0,
+        cluster: Sequence[int] = (),
+    ) -> None:
         super().__init__(
             properties={
                 "grid": ArrayAttr([IntAttr(n) for n in grid]),
                 "block": ArrayAttr([IntAttr(n) for n in block]),
                 "per_sm": IntAttr(per_sm) if per_sm else None,
+                "cluster": ArrayAttr([IntAttr(n) for n in cluster]) if cluster else None,
             },
             regions=[body],
         )
@@ -67,17 +80,31 @@ class LaunchOp(IRDLOperation):
         """Blocks that are to fit a multiprocessor at once; 0 where that is left open."""
         return self.per_sm.data if self.per_sm is not None else 0
 
+    @property
+    def cluster_size(self) -> tuple[int, int, int]:
+        """Neighbouring blocks that run at once, and may wait for each other."""
+        if self.cluster is None:
+            return 1, 1, 1
+        x, y, z = (n.data for n in self.cluster)
+        return x, y, z
+
     def verify_(self) -> None:
         if self.blocks_per_sm < 0:
             raise VerifyException("lw_kernel.launch has at least one block a multiprocessor")
         for sizes in (self.grid, self.block):
             if len(sizes) != 3 or any(n.data < 1 for n in sizes):
                 raise VerifyException("lw_kernel.launch has three positive sizes for its grid and for its block")
+        if self.cluster is not None:
+            clusters = [n.data for n in self.cluster]
+            if len(clusters) != 3 or any(n < 1 or all_ % n for n, all_ in zip(clusters, self.grid_size, strict=True)):
+                raise VerifyException("clusters of lw_kernel.launch divide its grid")
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" grid {list(self.grid_size)} block {list(self.block_size)} ")
         if self.per_sm is not None:
             printer.print_string(f"per_sm {self.blocks_per_sm} ")
+        if self.cluster is not None:
+            printer.print_string(f"cluster {list(self.cluster_size)} ")
         printer.print_region(self.body, print_empty_block=False)
 
     @classmethod
@@ -87,7 +114,9 @@ class LaunchOp(IRDLOperation):
         parser.parse_keyword("block")
         block = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
         per_sm = parser.parse_integer() if parser.parse_optional_keyword("per_sm") else 0
-        return cls(grid, block, parser.parse_region(), per_sm)
+        clustered = parser.parse_optional_keyword("cluster") is not None
+        cluster = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer) if clustered else ()
+        return cls(grid, block, parser.parse_region(), per_sm, cluster)
 
 
 @irdl_op_definition
@@ -113,6 +142,15 @@ class BarrierOp(IRDLOperation):
     """A barrier: all threads of a block wait, and see each other's writes to shared memory: `lw_kernel.barrier`."""
 
     name = "lw_kernel.barrier"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class ClusterBarrierOp(IRDLOperation):
+    """A barrier of all threads of a cluster, which see each other's writes behind it: `lw_kernel.cluster_barrier`."""
+
+    name = "lw_kernel.cluster_barrier"
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = "attr-dict"
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...backends.c_family.artifact import Artifact
 from ...backends.cuda.arrays import CudaDevice
 from ...backends.cuda.driver import current, device_at
-from ...backends.cuda.launches import NO_BASES, Address, DeviceCopy, Launches, LoadedFunction
+from ...backends.cuda.launches import NO_BASES, Address, DeviceCopy, Launches, LoadedFunction, relaxed_capture
 from ...backends.llvm.bound_calls import Call, Copy, Slot
 from .binding import Binding, bound
 from .package import Package, require_memory
@@ -43,6 +43,18 @@ class CudaNetwork(CudaDevice):
         return [LoadedFunction(artifact, self.index) for artifact in self._artifacts]
 
     @cached_property
+    def counts(self) -> bool:
+        """True where kernels keep counters in what is loaded, so that runs beside each other need one each."""
+        return any(launch.counts for artifact in self._artifacts for launch in artifact.kernel.launches)
+
+    def own_functions(self) -> list[LoadedFunction]:
+        """Return the kernels for runs one after the other: those that keep counters are loaded for these alone."""
+        return [
+            LoadedFunction(each, self.index) if any(launch.counts for launch in each.kernel.launches) else function
+            for each, function in zip(self._artifacts, self.functions, strict=True)
+        ]
+
+    @cached_property
     def constants(self) -> list[Any]:
         """The constants in memory of pycuda's."""
         return [self.array(array).buffer for array in self._package.constants]
@@ -71,14 +83,20 @@ class CudaFrame:
         self._network, self._constants = network, constants
         binding, self._arguments = network.binding, len(network.plan.inputs) + len(network.plan.outputs)
         self._bases = (ctypes.c_uint64 * (self._arguments + 2))()
-        calls = [step for step in binding.steps if isinstance(step, Call)]
-        self._calls = [(network.functions[call.kernel], [*map(self._address, call.slots)]) for call in calls]
+        self._steps = [
+            (step.kernel, [*map(self._address, step.slots)]) for step in binding.steps if isinstance(step, Call)
+        ]
         self._copies = [
             DeviceCopy(self._address(step.target), self._address(step.source), step.nbytes)
             for step in binding.steps
             if isinstance(step, Copy)
         ]
+        self._functions = network.functions  # loaded before a capture
         self._on: dict[int, Launches] = {}
+        self._functions_on: dict[int, list[LoadedFunction]] = {}
+        """Kernels that keep counters, by streams: work in one may run beside that in another."""
+        self._captured: list[Launches] = []
+        """Launches of such kernels in captured streams, whose graphs may run beside each other."""
 
     def _address(self, slot: Slot) -> Address:
         if slot.kind == "argument":
@@ -94,15 +112,32 @@ class CudaFrame:
         bytes; `workspace` is that of the binding's bytes, which are free again after what the stream holds then.
         """
         self._bases[1:] = [*addresses, workspace]
-        launches = self._on.get(stream) or self._launches_on(stream)
+        if captured and self._network.counts:
+            launches = self._launches_in_capture()
+        else:
+            launches = self._on.get(stream) or self._launches_on(stream)
         launches.start(self._bases, stream, captured)
 
     def _launches_on(self, stream: int) -> Launches:
         """Return new launches for a stream; those of the stream that came first go where there are many."""
         while len(self._on) >= _MOST_STREAMS:
             self._on.pop(next(iter(self._on)))
-        made = self._on[stream] = Launches(self._network.index, self._calls, self._copies)
+        functions = self._functions
+        if self._network.counts:
+            functions = self._functions_on.get(stream) or self._network.own_functions()
+            self._functions_on[stream] = functions
+        made = self._on[stream] = self._launches_of(functions)
         return made
+
+    def _launches_in_capture(self) -> Launches:
+        """Return launches of kernels that no other graph has, which live as long as the frame."""
+        with relaxed_capture(self._network.index):
+            self._captured.append(self._launches_of(self._network.own_functions()))
+        return self._captured[-1]
+
+    def _launches_of(self, functions: Sequence[LoadedFunction]) -> Launches:
+        calls = [(functions[kernel], addresses) for kernel, addresses in self._steps]
+        return Launches(self._network.index, calls, self._copies)
 
 
 class CudaSession:
@@ -113,9 +148,10 @@ class CudaSession:
         self._flush: tuple[int, Any] | None = None
         require_memory(network.plan, device_at(network.index).total_memory(), network.name)
         self._base = network.allocate(max(1, network.plan.arena_bytes))
+        functions = network.own_functions()
         self._calls = [
             (
-                network.functions[step.kernel],
+                functions[step.kernel],
                 [Address(0, self._address(place)) for place in (*step.places, *step.workspaces)],
             )
             for step in network.plan.steps

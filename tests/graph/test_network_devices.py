@@ -270,6 +270,31 @@ def test_a_frame_on_cuda_replays_a_graph_with_the_addresses_of_each_run(cuda: Ar
     assert not library.graphs and library.modules == 0
 
 
+def test_kernels_that_count_are_loaded_for_each_stream_and_each_capture(cuda: ArenaDriver, library: Library) -> None:
+    """Counters are of what is loaded, so that runs beside each other must not share it; others share all they load."""
+    loaded: Any = lw.compile(steps_net(), H200, processes=1).loaded()
+    kernels = len(loaded._artifacts)
+    loaded._artifacts = [_counting(artifact) for artifact in loaded._artifacts]
+    frame = loaded.frame([])
+    addresses = [placed(cuda, np.arange(8, dtype=np.float32)), *(placed(cuda, np.zeros(8)) for _ in range(3))]
+    workspace = placed(cuda, np.zeros(64, np.uint8))
+    found = []
+    for stream, captured in ((3, False), (3, False), (4, False), (3, False), (5, True), (5, True), (4, False)):
+        frame.run(addresses, workspace, stream, captured)
+        found.append(library.modules // kernels - 1)
+    assert found == [1, 1, 2, 2, 3, 4, 4] and library.capture_mode == 0
+    session = loaded.session()
+    assert library.modules // kernels - 1 == 5
+    del frame, session, loaded
+    gc.collect()
+    assert library.modules == 0
+
+
+def _counting(artifact: Artifact) -> Artifact:
+    launches_ = tuple(replace(launch, counts=True) for launch in artifact.kernel.launches)
+    return replace(artifact, kernel=replace(artifact.kernel, launches=launches_))
+
+
 def test_tensor_maps_are_made_in_the_context_and_where_arrays_have_moved(
     cuda: ArenaDriver, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -329,6 +329,7 @@ class Library:
         """The nodes of graphs, and of those that can be launched, by their handles."""
         self.handles = itertools.count(1)
         self.replayed, self.updated = 0, 0
+        self.capture_mode = 0
         self.error: BaseException | None = None
         self.cuCtxGetCurrent = self._callback(self._get_current, _POINTER)
         self.cuCtxPushCurrent_v2 = self._callback(self._push, _POINTER)
@@ -418,6 +419,11 @@ class Library:
         return 0
 
     cuGraphExecDestroy = cuGraphDestroy
+
+    def cuThreadExchangeStreamCaptureMode(self, mode: Any) -> int:
+        assert self.fake.stack
+        self.capture_mode, mode._obj.value = mode._obj.value, self.capture_mode
+        return 0
 
     def cuModuleLoadData(self, module: Any, code: bytes) -> int:
         assert self.fake.stack and code[:4] == b"\x7fELF"

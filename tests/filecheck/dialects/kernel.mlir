@@ -59,6 +59,8 @@ func.func @launch(%a: memref<64xf32> {lw.name = "a"}, %out: memref<64xf32> {lw.n
     lw_kernel.async_copy 1 %a[%t - 1] -> %s[%t] if %there : memref<64xf32> -> memref<32xf32, "shared">
     lw_kernel.commit
     lw_kernel.wait 1
+    %c = lw_kernel.alloc "arrived" : memref<2xi32, "counters">
+    %last = lw_kernel.arrive %c[%t] of 4 : memref<2xi32, "counters">
     lw_kernel.store %y, %out[%t + 32] : f32, memref<64xf32>
   }
   func.return
@@ -77,6 +79,8 @@ func.func @launch(%a: memref<64xf32> {lw.name = "a"}, %out: memref<64xf32> {lw.n
 // CHECK-NEXT: lw_kernel.async_copy 1 %a[%t - 1] -> %s[%t] if %there : memref<64xf32> -> memref<32xf32, "shared">
 // CHECK-NEXT: lw_kernel.commit
 // CHECK-NEXT: lw_kernel.wait 1
+// CHECK-NEXT: %c = lw_kernel.alloc "arrived" : memref<2xi32, "counters">
+// CHECK-NEXT: %last = lw_kernel.arrive %c[%t] of 4 : memref<2xi32, "counters">
 // CHECK-NEXT: lw_kernel.store %y, %out[%t + 32] : f32, memref<64xf32>
 // CHECK-NEXT: }
 // CHECK-NEXT: func.return
