@@ -62,6 +62,7 @@ from .loop_load import LoadOp as LoadOp
 from .loop_steps import ArrivalsOp as ArrivalsOp
 from .loop_steps import AtOp as AtOp
 from .loop_steps import BarrierOp as BarrierOp
+from .loop_steps import JoinOp as JoinOp
 from .loop_steps import WrittenAttr, names_around, parse_optional_written, verify_ends, verify_written
 from .names import check_axis_name, check_name
 from .te import YieldOp, parse_combiner, print_combiner, verify_axes, verify_body
@@ -506,6 +507,6 @@ def _first_in(op: Operation) -> Operation | None:
 
 LwLoop = Dialect(
     "lw_loop",
-    [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp, ArrivalsOp, AtOp, IfOp, VersionsOp],
+    [ForOp, BlockOp, LoadOp, AllocOp, BarrierOp, ArrivalsOp, AtOp, JoinOp, IfOp, VersionsOp],
     [LayoutAttr, WrittenAttr, LanesAttr],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import IntAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Data, Operation, Region
 from xdsl.irdl import (
@@ -109,6 +109,58 @@ class ArrivalsOp(IRDLOperation):
         name = parser.parse_identifier()
         parser.parse_keyword("of")
         return cls(name, parser.parse_integer(), start)
+
+
+@irdl_op_definition
+class JoinOp(IRDLOperation):
+    """The nest behind is of the launch of the nest before: `lw_loop.join blockIdx.y of 8`.
+
+    Of 8 blocks of threads, which differ on blockIdx.y alone, the last one to have run the nest before runs that behind.
+    Of those in a cluster, `lw_loop.join blockIdx.y of 8 together`, all wait for each other and run it.
+    """
+
+    name = "lw_loop.join"
+    axes = prop_def(ArrayAttr[StringAttr])
+    parts = prop_def(IntAttr)
+    together = opt_prop_def(UnitAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, axes: Sequence[str], parts: int, together: bool = False) -> None:
+        super().__init__(
+            properties={
+                "axes": ArrayAttr([StringAttr(a) for a in axes]),
+                "parts": IntAttr(parts),
+                "together": UnitAttr() if together else None,
+            }
+        )
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The axes of blocks that arrive."""
+        return tuple(a.data for a in self.axes)
+
+    def verify_(self) -> None:
+        wrong = [kind for kind in self.kinds if kind not in _BLOCK_AXES]
+        if wrong or not self.kinds or self.parts.data < 2:
+            raise VerifyException("two blocks of threads or more join what they wrote, along axes of blocks")
+        if any(op is None or op.name not in _JOINED for op in (self.prev_op, self.next_op)):
+            raise VerifyException(f"'{self.name}' stands between two nests")
+        require_lowering(self, f"'{self.name}' stands")
+
+    def print(self, printer: Printer) -> None:
+        together = " together" if self.together is not None else ""
+        printer.print_string(f" {', '.join(self.kinds)} of {self.parts.data}{together}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> JoinOp:
+        axes = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_identifier)
+        parser.parse_keyword("of")
+        parts = parser.parse_integer()
+        return cls(axes, parts, parser.parse_optional_keyword("together") is not None)
+
+
+_JOINED = ("lw_loop.for", "lw_loop.if", "lw_loop.versions")
+_BLOCK_AXES = tuple(f"blockIdx.{d}" for d in "xyz")
 
 
 @irdl_op_definition

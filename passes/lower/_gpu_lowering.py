@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import product
 from math import prod
 
@@ -14,7 +15,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.index import IndexExpr, axis
-from ...dialects.loop import ArrivalsOp, AtOp, BarrierOp, ForOp, KernelStep, blocks_in, is_bound, loops_in
+from ...dialects.loop import ArrivalsOp, AtOp, BarrierOp, ForOp, JoinOp, KernelStep, blocks_in, is_bound, loops_in
+from ..analysis.joined import launch_sizes
 from ..analysis.placement import Placement
 from ..schedule._marks import BLOCKS_PER_SM
 from ._addresses import Scope
@@ -28,8 +30,7 @@ from ._lowering import Lowering
 from ._matrix_product import ProductWriter, is_product
 from ._product_waits import is_of_warp_group
 from ._run_ahead import ASYNCHRONOUS, BULK, blocks_of
-from ._starts import Nest, nests_with_starts
-from ._thread_sharing import launch_sizes
+from ._starts import Nest, is_start, nests_of_launches, without_joins
 from ._told_apart import element_axes, is_for_the_first, joins_threads, predicate_axes
 from ._unrolled_loops import UnrolledLoops, write_once
 
@@ -55,24 +56,42 @@ class GpuLowering(Lowering):
         self.arrivals: dict[str, tuple[SSAValue, int]] = {}
         """The barriers of pipelined loops, and how many there are."""
         self.aligned = _read_by_descriptors(func) if warps else set()
+        self.arriving: tuple[str, ...] = ()
+        """The axes of blocks of which the last one runs what is being written."""
         self.virtual: list[ForOp] = []
         self.allocated: set[SSAValue] = set()
 
     def run(self) -> None:
         self._allocate_outermost()
-        for nests in nests_with_starts(self.func):
+        for nests in nests_of_launches(self.func):
             self._launch(nests)
         self.entry.add_op(ReturnOp())
         self._replace_body()
 
     # -- launches -----------------------------------------------------------------------------------------------------
 
-    def _launch(self, nests: Sequence[Nest]) -> None:
-        self.launch = Launch(self.at, launch_sizes(nests[-1]), _blocks_per_sm(nests[-1]))
-        self._allocate_used_in(nests[-1])
-        for nest in nests:
-            self._child(nest)
+    def _launch(self, nests: Sequence[Nest | JoinOp]) -> None:
+        loops = without_joins(nests)
+        self.launch = Launch(self.at, launch_sizes(loops), max(map(_blocks_per_sm, loops)))
+        for nest in loops:
+            if not is_start(nest):
+                self._allocate_used_in(nest)
+        self._nests(nests)
         self.launch.close()
+
+    def _nests(self, nests: Sequence[Nest | JoinOp]) -> None:
+        """Write nests in order, those behind a join for the blocks that arrive last."""
+        for number, nest in enumerate(nests):
+            if isinstance(nest, JoinOp) and nest.together is not None:
+                self.launch.wait_in_clusters(nest.kinds)
+            elif isinstance(nest, JoinOp):
+                self.arriving = nest.kinds
+                last = self.launch.arrive(nest.kinds, nest.parts.data)
+                branch(self.at, last, partial(self._nests, nests[number + 1 :]))
+                self.arriving = ()
+                return
+            else:
+                self._child(nest)
 
     def _allocate_outermost(self) -> None:
         """Allocate what the launches pass on, in global memory."""
@@ -325,7 +344,8 @@ class GpuLowering(Lowering):
         if scopes == {"local"}:
             write()
             return
-        kinds = [k for k in self.launch.threads if "global" in scopes or k.startswith("threadIdx")]
+        threads = [k for k in self.launch.threads if k not in self.arriving]
+        kinds = [k for k in threads if "global" in scopes or k.startswith("threadIdx")]
         told_apart = {n for e in plan.block.bound.values() for n in e.axes()}
         asked = predicate_axes(plan)
         idle = [k for k in kinds if k not in told_apart | asked or is_for_the_first(plan, k, told_apart)]

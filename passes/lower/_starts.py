@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from ...dialects.loop import BlockOp, ForOp, IfOp, VersionsOp, blocks_in
+from ...dialects.loop import BlockOp, ForOp, IfOp, JoinOp, VersionsOp, blocks_in
 from ..analysis.nest import only_child
 
 Nest = ForOp | BlockOp | IfOp | VersionsOp
@@ -35,15 +35,29 @@ def starts_before(loop: ForOp) -> list[ForOp | BlockOp]:
     return found
 
 
-def nests_with_starts(func: FuncOp) -> Iterator[list[Nest]]:
-    """The outermost nests of a function, each behind what its reductions start with."""
-    nests: list[Nest] = []
+def nests_of_launches(func: FuncOp) -> Iterator[list[Nest | JoinOp]]:
+    """The outermost nests of a function by launch: each behind what its reductions start with, joined ones behind."""
+    nests: list[Nest | JoinOp] = []
     for op in func.body.block.ops:
-        if isinstance(op, ForOp | BlockOp | IfOp | VersionsOp):
+        if isinstance(op, JoinOp):
             nests.append(op)
-            if not is_start(op):
+        elif isinstance(op, ForOp | BlockOp | IfOp | VersionsOp):
+            if nests and _is_whole(nests):
                 yield nests
                 nests = []
+            nests.append(op)
+    if nests:
+        yield nests
+
+
+def without_joins(nests: Sequence[Nest | JoinOp]) -> list[Nest]:
+    """The nests of a launch alone."""
+    return [nest for nest in nests if not isinstance(nest, JoinOp)]
+
+
+def _is_whole(nests: list[Nest | JoinOp]) -> bool:
+    """True for what ends in a nest that is no start: the next one is of another launch."""
+    return not isinstance(nests[-1], JoinOp) and not is_start(nests[-1])
 
 
 def loops_started(func: FuncOp) -> Iterator[tuple[ForOp, ForOp]]:

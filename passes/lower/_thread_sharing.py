@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.index import IndexExpr, atom_axes, axis
-from ...dialects.loop import BlockOp, ForOp, is_bound, loops_in
+from ...dialects.loop import BlockOp, ForOp
 from ..analysis.disjoint import determines
 from ..analysis.nest import made_up, ranges_of
 from ..analysis.regions import interval_of, union
 from ._block_plan import Access, BlockPlan
-
-
-def launch_sizes(nest: Operation) -> dict[str, int]:
-    """The blocks and threads of a launch on each axis that a loop of its nest is bound to."""
-    sizes: dict[str, int] = {}
-    for loop in [nest, *loops_in(nest)]:
-        if isinstance(loop, ForOp) and is_bound(loop):
-            sizes[loop.loop_kind] = max(loop.size, sizes.get(loop.loop_kind, 1))
-    return sizes
 
 
 @dataclass(frozen=True)
@@ -34,16 +25,26 @@ class _Use:
     writes: bool
 
 
-def passed_on(plans: Sequence[BlockPlan], sizes: Mapping[str, int]) -> set[tuple[SSAValue, BlockOp, BlockOp]]:
+def passed_on(
+    plans: Sequence[BlockPlan],
+    sizes: Mapping[str, int],
+    joining: Set[BlockPlan] = frozenset(),
+    arriving: Sequence[str] = (),
+    together: bool = False,
+) -> set[tuple[SSAValue, BlockOp, BlockOp]]:
     """The buffers in global memory that two blocks of one launch touch from different threads of a block, with both.
 
     PassFailedException where the threads are of different blocks, which do not wait for each other, or where what one
-    thread writes to a buffer in scope local, its own, is read by another one. `sizes` are those of the launch.
+    thread writes to a buffer in scope local, its own, is read by another one. `sizes` are those of the launch. Plans
+    that are `joining` are run by the last of the blocks along the axes that are `arriving`, or `together` by all.
     """
     found: set[tuple[SSAValue, BlockOp, BlockOp]] = set()
     for a, b in _pairs(plans):
         scope = a.access.place.scope
         ways = [k for k, size in sizes.items() if size > 1 and not (scope == "shared" and k.startswith("threadIdx"))]
+        joined = [use.plan in joining for use in (a, b)]
+        if any(joined) and not (together and all(joined)):
+            ways = [kind for kind in ways if kind not in arriving]
         kinds = sorted(kind for kind in ways if _crosses(kind, a, b, sizes))
         if not kinds:
             continue
@@ -164,6 +165,7 @@ def _in_digits(exprs: Sequence[IndexExpr], inner: Mapping[str, tuple[int, int]])
             before = joined.pop() if joined and joined[-1][0] == step * (high + 1) else (step, 1)
             joined.append((step, before[1] * (high + 1)))
         rest = IndexExpr(tuple(t for t in e.terms if not atom_axes(t[0]) <= inner.keys()), e.const)
+        ranges |= {name: inner[name] for name in rest.axes() & inner.keys()}
         for step, extent in joined:
             name = made_up("digit", len(ranges))
             ranges[name] = (0, extent - 1)

@@ -16,6 +16,7 @@ from ._steps import require_none
 from .carry_sums import CarrySums, carry_sums
 from .end_loops import EndLoops, end_loops
 from .expand_pipelines import ExpandPipelines, expand_pipelines
+from .join_launches import JoinLaunches, join_launches
 from .keep_in_registers import KeepInRegisters, keep_in_registers
 from .place_barriers import PlaceBarriers, place_barriers
 from .place_buffers import PlaceBuffers, place_buffers
@@ -30,6 +31,7 @@ STEPS: tuple[type[ModulePass], ...] = (
     TellLoopsApart,
     KeepInRegisters,
     PlaceBuffers,
+    JoinLaunches,
     PlaceBarriers,
     StartReductions,
     EndLoops,
@@ -70,6 +72,7 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
             tell_loops_apart(func, target.is_gpu)
             keep_in_registers(func, target.is_gpu)
             place_buffers(func, target.is_gpu)
+            join_launches(func, target)
             place_barriers(func, target.is_gpu)
             start_reductions(func)
             end_loops(func)

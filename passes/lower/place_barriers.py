@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -12,16 +12,20 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from ...dialects.loop import SERIAL, BarrierOp, BlockOp, ForOp, blocks_in, scope_of, statements
+from ...dialects.loop import SERIAL, BarrierOp, BlockOp, ForOp, JoinOp, blocks_in, scope_of, statements
 from ...dialects.target import target_of
+from ..analysis.joined import launch_sizes
 from ..analysis.nest import functions_on_loops
+from ..analysis.placement import Placement
 from ._block_plan import BlockPlan
 from ._copies import holding_for
 from ._run_ahead import run_ahead
+from ._starts import Nest, nests_of_launches, without_joins
 from ._steps import note_step, require_after
-from ._thread_sharing import launch_sizes, passed_on
+from ._thread_sharing import passed_on
 from ._told_apart import joins_threads
-from .place_buffers import PlaceBuffers, placements_of
+from .join_launches import JoinLaunches
+from .place_buffers import placements_of
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class PlaceBarriers(ModulePass):
     serial loop is entered as it is left, so that barriers hold for all of its iterations. Those of a pipelined loop,
     and of reductions over threads, are part of them, and not placed here. On a CPU nothing is.
 
-    Requires: placed buffers (`lw-place-buffers`); no values passed on between blocks of threads, or through registers;
+    Requires: launches joined (`lw-join-launches`); no values passed on between blocks of threads, or through registers;
     no barrier in a loop that is bound to some of the threads on an axis only.
     """
 
@@ -41,7 +45,7 @@ class PlaceBarriers(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         gpu = target_of(op).is_gpu
         for func in functions_on_loops(op):
-            require_after(func, self.name, PlaceBuffers.name)
+            require_after(func, self.name, JoinLaunches.name)
             place_barriers(func, gpu)
 
 
@@ -49,11 +53,28 @@ def place_barriers(func: FuncOp, gpu: bool) -> None:
     """Place the barriers of a function whose buffers are placed; PassFailedException where none will do."""
     if gpu:
         placements = placements_of(func)
-        for nest in func.body.block.ops:
-            if isinstance(nest, ForOp | BlockOp):
-                blocks = blocks_in(nest) if isinstance(nest, ForOp) else [nest]
-                _Launch(nest, [BlockPlan(block, placements) for block in blocks]).place()
+        for nests in nests_of_launches(func):
+            _place_in_launch(nests, placements)
     note_step(func, PlaceBarriers.name)
+
+
+def _place_in_launch(nests: Sequence[Nest | JoinOp], placements: Mapping[SSAValue, Placement]) -> None:
+    """Place the barriers in the nests of a launch; arrivals between them are barriers themselves."""
+    plans = {nest: [BlockPlan(b, placements) for b in _blocks(nest)] for nest in without_joins(nests)}
+    sizes, join = launch_sizes(plans), next((op for op in nests if isinstance(op, JoinOp)), None)
+    behind = nests[nests.index(join) + 1 :] if join is not None else ()
+    joining = {plan for nest in without_joins(behind) for plan in plans[nest]}
+    every = [plan for own in plans.values() for plan in own]
+    kinds, together = (join.kinds, join.together is not None) if join is not None else ((), False)
+    passed = passed_on(every, sizes, joining, kinds, together)
+    found = {(buffer, block) for buffer, block, _ in passed}
+    for nest, own in plans.items():
+        if isinstance(nest, ForOp):
+            _Launch(nest, own, sizes, found).place()
+
+
+def _blocks(nest: Nest) -> Iterable[BlockOp]:
+    return [nest] if isinstance(nest, BlockOp) else blocks_in(nest)
 
 
 Touched = set[tuple[SSAValue, BlockOp]]
@@ -93,12 +114,10 @@ def _meet(a: Touched, b: Touched) -> bool:
 
 
 class _Launch:
-    """Walks a launch in the order in which it is run, unrolled loops copy by copy."""
+    """Walks a nest of a launch in the order in which it is run, unrolled loops copy by copy."""
 
-    def __init__(self, nest: ForOp | BlockOp, plans: Sequence[BlockPlan]) -> None:
-        self.nest = nest
-        self.sizes = launch_sizes(nest)
-        passed = {(buffer, block) for buffer, block, _ in passed_on(plans, self.sizes)}
+    def __init__(self, nest: ForOp, plans: Sequence[BlockPlan], sizes: Mapping[str, int], passed: Touched) -> None:
+        self.nest, self.sizes = nest, sizes
         self.known: dict[ForOp | BlockOp, _Traffic] = {p.block: _of_block(p.block, passed) for p in plans}
         self.joining = {plan.block for plan in plans if joins_threads(plan)}
         self.traffic = _Traffic()
@@ -108,8 +127,7 @@ class _Launch:
         """The nests that a barrier stands before, with the unrolled loops around, and in which copies of these."""
 
     def place(self) -> None:
-        if isinstance(self.nest, ForOp):
-            self._loop(self.nest)
+        self._loop(self.nest)
         for nest, (loops, copies) in self.needed.items():
             block = nest.parent_block()
             assert block is not None

@@ -17,14 +17,14 @@ from ...dialects.index import IndexExpr
 from ...dialects.loop import SERIAL, AtOp, BarrierOp, BlockOp, ForOp, IfOp, VersionsOp, blocks_in, loops_in, scope_of
 from ...dialects.target import target_of
 from ...dialects.te import PredicateOp
+from ..analysis.joined import launch_sizes
 from ..analysis.nest import functions_on_loops, widest_ranges
 from ..analysis.regions import interval_of
 from ._block_plan import load_conditions, reduce_loops
 from ._loop_values import LoopValues
 from ._run_ahead import BULK, taken_ahead
-from ._starts import is_start, nests_with_starts
+from ._starts import is_start, nests_of_launches, without_joins
 from ._steps import note_step, require_after
-from ._thread_sharing import launch_sizes
 from ._told_apart import over_threads
 from .settle_loop_kinds import SettleLoopKinds
 
@@ -56,8 +56,8 @@ class PlacePredicates(ModulePass):
 def place_predicates(func: FuncOp, gpu: bool) -> None:
     """Place the predicates of a function whose loop kinds are settled, in place."""
     walk = _Walk(gpu)
-    for nests in list(nests_with_starts(func)):
-        walk.sizes = launch_sizes(nests[-1])
+    for nests in map(without_joins, list(nests_of_launches(func))):
+        walk.sizes = launch_sizes(nests)
         for nest in nests:
             assert isinstance(nest, ForOp | BlockOp), "predicates are placed once"
             walk.statement(nest)

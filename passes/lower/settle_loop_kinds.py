@@ -21,6 +21,7 @@ from ...dialects.loop_steps import WrittenAttr
 from ...dialects.target import Target, target_of
 from ...dialects.te import IndexOp, PredicateOp
 from ..analysis.code_size import buffer_element_bytes
+from ..analysis.joined import launch_sizes
 from ..analysis.matrix_product import TENSORIZE
 from ..analysis.nest import functions_on_loops, ranges_of
 from ..analysis.placement import in_bounds
@@ -30,9 +31,8 @@ from ._lanes import same_for_lanes, step_in_memory
 from ._loop_values import LoopValues
 from ._quads import are_transposed
 from ._run_ahead import ASYNCHRONOUS, taken_ahead, work_of
-from ._starts import is_start, loops_started, nests_with_starts
+from ._starts import is_start, loops_started, nests_of_launches, without_joins
 from ._steps import note_step, require_after
-from ._thread_sharing import launch_sizes
 from ._told_apart import element_axes, predicate_axes
 from .expand_pipelines import ExpandPipelines
 from .place_buffers import placements_of
@@ -70,8 +70,8 @@ class SettleLoopKinds(ModulePass):
 def settle_loop_kinds(func: FuncOp, target: Target) -> None:
     """Say of each loop of a function how it is written; PassFailedException for kinds that the target does not have."""
     settling = _GpuSettling(func, target.kind == "cuda") if target.is_gpu else _Settling(func)
-    for nests in nests_with_starts(func):
-        settling.launch(nests[-1])
+    for nests in map(without_joins, nests_of_launches(func)):
+        settling.launch(nests)
         for nest in nests:
             settling.statement(nest)
     note_step(func, SettleLoopKinds.name)
@@ -87,8 +87,8 @@ class _Settling:
         self.around: list[str] = []
         """Kinds that the loops around are written as, those of one iteration left out."""
 
-    def launch(self, nest: Operation) -> None:
-        """Begin an outermost nest."""
+    def launch(self, nests: Sequence[Operation]) -> None:
+        """Begin the outermost nests of a launch."""
 
     def statement(self, op: Operation) -> None:
         """Settle the loops of a nest."""
@@ -175,8 +175,8 @@ class _GpuSettling(_Settling):
         self.alike = dict(loops_started(func))
         """Of each loop around the start of a reduction, that of the reduction: what steps evenly there does here."""
 
-    def launch(self, nest: Operation) -> None:
-        self.sizes = launch_sizes(nest)
+    def launch(self, nests: Sequence[Operation]) -> None:
+        self.sizes = launch_sizes(nests)
 
     def _require_known(self, op: ForOp) -> None:
         if op.loop_kind == "parallel":

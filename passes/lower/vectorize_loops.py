@@ -17,6 +17,7 @@ from ...dialects.attributes import IndicesAttr
 from ...dialects.index import IndexExpr
 from ...dialects.loop import AtOp, BlockOp, ForOp, IfOp, LoadOp, VersionsOp
 from ...dialects.loop_lanes import JOINED, SCALAR, SCATTERED, SINGLE, TRANSPOSED, LanesAttr, is_in_lanes, strided
+from ..analysis.joined import launch_sizes
 from ..analysis.nest import functions_on_loops
 from ..analysis.placement import Placement, in_bounds
 from ._block_plan import Access, BlockPlan
@@ -24,9 +25,8 @@ from ._copies import holding_for
 from ._lanes import same_for_lanes, step_in_memory
 from ._loop_values import LoopValues
 from ._quads import are_transposed
-from ._starts import nests_with_starts
+from ._starts import nests_of_launches, without_joins
 from ._steps import note_step, require_after
-from ._thread_sharing import launch_sizes
 from .place_buffers import placements_of
 from .place_predicates import PlacePredicates
 
@@ -60,8 +60,8 @@ class VectorizeLoops(ModulePass):
 def vectorize_loops(func: FuncOp) -> None:
     """Say of all that is touched in lanes which elements these are, in a function whose predicates are placed."""
     walk = _Walk(placements_of(func))
-    for nests in nests_with_starts(func):
-        walk.sizes = launch_sizes(nests[-1])
+    for nests in map(without_joins, nests_of_launches(func)):
+        walk.sizes = launch_sizes(nests)
         for nest in nests:
             walk.statement(nest)
     note_step(func, VectorizeLoops.name)

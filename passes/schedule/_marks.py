@@ -26,6 +26,12 @@ PIPELINE_BULK = "pipeline_bulk"
 BLOCKS_PER_SM = "blocks_per_sm"
 """The annotation of a loop of thread blocks by how many are to fit a multiprocessor at once."""
 
+JOIN = "join"
+"""The annotation of a nest that is part of the launch before, for the blocks of threads that are last to write."""
+
+CLUSTER = "cluster"
+"""The annotation of such a nest whose blocks are all those before: the axis along which they wait for each other."""
+
 PREFETCH = "prefetch"
 """The annotation of a loop by how many iterations ahead the lines of which buffers are asked for."""
 

@@ -308,7 +308,7 @@ def _program(view: NestView, launches: dict[Loop | Stage, KernelLaunch], work: S
     between = [b for b in view.kept if b.scope == "global"]
     values: Values = {
         "stages": _slog(len(view.stages)),
-        "kernels": _slog(len(view.kernels)),
+        "kernels": _slog(view.launches),
         "work": _slog(work),
         "operations": _ratio(operations, work),
         "iterations": _ratio(total([v.iterations for v in view.stages]), work),
@@ -360,7 +360,7 @@ def _others(nest: NestView, is_other: dict[int, Size], work: Size) -> Values:
 
 
 def _bounds(view: NestView, bounds: list[Bounds], ideal_s: Size) -> Values:
-    launch = machine_of(view.target).launch_s * len(view.kernels)
+    launch = machine_of(view.target).launch_s * view.launches
     values: Values = {
         "arithmetic": total([b.arithmetic_s for b in bounds]),
         "issue": total([b.issue_s for b in bounds]),

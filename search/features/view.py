@@ -8,7 +8,7 @@ from ...passes.parametric.nest import Buffer, Loop, Nest, Stage
 from ...passes.parametric.placement import kept_part
 from ...passes.parametric.sizes import Size, product
 from ...passes.parametric.stages import stage_iterator
-from ...passes.schedule._marks import PIPELINE_STAGES
+from ...passes.schedule._marks import JOIN, PIPELINE_STAGES
 from .movement import Footprint, Movement, StageMovement, footprint
 
 ROLES = {"parallel": "parallel", "vectorized": "lane", "unrolled": "unrolled", "vthread": "vthread"}
@@ -159,6 +159,8 @@ class NestView:
         self.nest = nest
         self.target = nest.target
         self.kernels = list(nest.root.body)
+        self.launches = sum(not (isinstance(kernel, Loop) and JOIN in kernel.notes) for kernel in self.kernels)
+        """Kernels, but for those that are part of the one before."""
         self.stages: list[StageView] = []
         for kernel in self.kernels:
             for stage in [kernel] if isinstance(kernel, Stage) else kernel.stages():

@@ -74,7 +74,19 @@ def probes() -> list[ModuleOp]:
     staged.compute_at(copy, staged.get_loops(product)[-1])
     chain = lw.Schedule([a, topi.tanh(topi.exp(a))])
     weighted = lw.Schedule([a, b, topi.nn.matmul(topi.nn.softmax(a), b)])
-    return [conv.module, staged.module, chain.module, weighted.module, instruction_nest()]
+    return [conv.module, staged.module, chain.module, weighted.module, parts().module, instruction_nest()]
+
+
+def parts() -> lw.Schedule:
+    """A product in parts on blocks of threads of their own, and what adds them up."""
+    a, b = te.placeholder((8, 6), name="a"), te.placeholder((6, 8), name="b")
+    sch = lw.Schedule([a, b, topi.nn.matmul(a, b)], target=GPU)
+    outer, _ = sch.split("T_matmul", "k", [2, None])
+    sch.reorder("T_matmul", outer, "i", "j")
+    for block in (sch.rfactor("T_matmul", outer), "T_matmul"):
+        sch.bind(block, "i", "blockIdx.x")
+    sch.bind("T_matmul_rf", outer, "blockIdx.y")
+    return sch
 
 
 def instruction_nest() -> ModuleOp:

@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-place-barriers --split-input-file --verify-diagnostics | filecheck %s
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-join-launches,lw-place-barriers --split-input-file --verify-diagnostics | filecheck %s
 // RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-barriers --split-input-file --verify-diagnostics | filecheck %s --check-prefix=EARLY
 
 // A shared tile that is filled and read in each iteration of a serial loop: threads wait before they read it, and before
@@ -41,7 +41,7 @@ func.func @serial(%x: memref<8x16xf32> {lw.name = "x"}, %b: memref<8x16xf32> {lw
 // CHECK-NOT: lw_loop.barrier
 // CHECK: func.return
 
-// EARLY: lw-place-barriers: function 'serial': run lw-place-buffers right before this, it is not on its way to a kernel
+// EARLY: lw-place-barriers: function 'serial': run lw-join-launches right before this, it is not on its way to a kernel
 
 // -----
 
