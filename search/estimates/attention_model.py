@@ -14,6 +14,7 @@ from ...dialects.target import WARP, Target
 from ..sketch.hole import Columns
 from .gpu_model import (
     BARRIER_CYCLES,
+    CLUSTER_JOIN_S,
     FILL_BYTES_PER_CYCLE_SM,
     FILL_INSTRUCTIONS,
     GLOBAL_LATENCY,
@@ -63,7 +64,8 @@ class AttentionModel:
     block, and blocks of keys that are there or under way; `resident` is that of the blocks that registers are for.
     Queries and keys are `ragged` where they are extended to whole tiles. Where attention `ends_early`, each query sees
     one key more than the one before, the last one all of them, and blocks of keys that none of a tile sees are skipped.
-    `divided` names the parts of the keys that blocks of threads take, "" for one.
+    `divided` names the parts of the keys that blocks of threads take, "" for one, which a second kernel joins, or
+    blocks that are `clustered`.
     """
 
     target: Target
@@ -77,6 +79,7 @@ class AttentionModel:
     ragged: tuple[bool, bool] = (False, False)
     ends_early: bool = False
     divided: str = ""
+    clustered: bool = False
 
     element_instructions: ClassVar[float] = ELEMENT_INSTRUCTIONS
     result_instructions: ClassVar[float] = RESULT_INSTRUCTIONS
@@ -140,11 +143,12 @@ class AttentionModel:
         return np.asarray(np.ceil(self.keys / c[self.names[2]]) / self._parts(c))
 
     def _joined(self, c: Columns) -> Array:
-        """Seconds in which a second kernel joins the parts, each thread an element of a result: 3 numbers of each."""
+        """Seconds in which parts are joined, by each thread an element of a result: 3 numbers of each."""
         if not self.divided:
             return np.zeros(len(c[self.resident]))
         moved = 2 * 3 * self.batch * self.queries * self.sizes[1] * self.intrinsic.c.bytes * self._parts(c)
-        return np.asarray(LAUNCH_S + 2 * GLOBAL_LATENCY / CLOCK_HZ + moved / MEMORY_BYTES_PER_S)
+        start = CLUSTER_JOIN_S if self.clustered else LAUNCH_S
+        return np.asarray(start + 2 * GLOBAL_LATENCY / CLOCK_HZ + moved / MEMORY_BYTES_PER_S)
 
     def _resident(self, c: Columns) -> Array:
         """Blocks of a multiprocessor at a time."""

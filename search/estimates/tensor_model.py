@@ -16,6 +16,7 @@ from ...dialects.target import Target
 from ..sketch.hole import Columns
 from .gpu_model import (
     BARRIER_CYCLES,
+    CLUSTER_JOIN_S,
     FILL_BYTES_PER_CYCLE_SM,
     FILL_INSTRUCTIONS,
     GLOBAL_LATENCY,
@@ -49,8 +50,9 @@ class TensorModel:
 
     `warps`, `tiles`, `steps`, `stages`, `group` and `split` name the numbers of a candidate: warps of a block and
     matrices of a warp along each side, steps of the intrinsic between two fills, fills under way, rows of tiles that
-    are taken together, and parts of k on blocks of their own ("" for one). `vectors` are the elements that a thread
-    copies at once of each factor.
+    are taken together, and parts of k on blocks of their own ("" for one), which a
+    second kernel joins, or blocks that are `clustered`. `vectors` are the elements that a thread copies at once of each
+    factor.
     """
 
     target: Target
@@ -65,6 +67,7 @@ class TensorModel:
     stages: str
     group: str
     split: str = ""
+    clustered: bool = False
 
     @property
     def _bytes(self) -> int:
@@ -211,7 +214,8 @@ class TensorModel:
         moved = self.batch * sum(self.rows) * self.depth * self._bytes + results * sums
         seconds = np.maximum(self._cycles(c) / CLOCK_HZ, moved / MEMORY_BYTES_PER_S) + LAUNCH_S
         if self.split:
-            seconds = seconds + LAUNCH_S + 2.0 * results * c[self.split] * sums / MEMORY_BYTES_PER_S
+            join = CLUSTER_JOIN_S if self.clustered else LAUNCH_S
+            seconds = seconds + join + 2.0 * results * c[self.split] * sums / MEMORY_BYTES_PER_S
         return np.asarray(seconds)
 
 

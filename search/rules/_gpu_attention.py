@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+import numpy as np
+
 from ...dialects.attributes import Axis
 from ...dialects.buffers import SWIZZLES
 from ...dialects.index import axis
@@ -19,6 +21,7 @@ from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
+from ...passes.schedule.join import Join
 from ...passes.schedule.online_softmax import OnlineSoftmax
 from ...passes.schedule.pad import Pad
 from ...passes.schedule.pipeline import Pipeline
@@ -34,6 +37,7 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
 from ..structure.attention import AttentionBlocks
 from ..structure.products import Factor, Product
+from ._gpu_joins import PART_AXIS, bind_part, share_threads
 
 Number = Hole | Derived | int
 
@@ -55,7 +59,8 @@ class AttentionPlan:
     columns as there are terms, and elements of a value. Registers are to let `resident` blocks fit a multiprocessor.
     Keys and values are copied in `bulk` by the copy engine, or by threads. Ragged rows and keys, which matrices do not
     divide, are extended to whole blocks of them; keys by instructions of warps alone. Blocks of keys may be
-    `divided` into parts on blocks of threads of their own, whose sums a second kernel joins.
+    `divided` into parts on blocks of threads of their own, whose sums a second kernel joins, or these blocks
+    where they are `clustered`.
     """
 
     parts: AttentionBlocks
@@ -72,6 +77,7 @@ class AttentionPlan:
     ragged_rows: bool = False
     ragged_keys: bool = False
     divided: Hole | None = None
+    clustered: bool = False
 
     @property
     def in_groups(self) -> bool:
@@ -110,13 +116,13 @@ def write_attention(draft: Draft, plan: AttentionPlan) -> None:
 class _Writer:
     """Writes the steps; `task` is the loop over tiles of queries, `place` the one over blocks of keys.
 
-    `out` is the block that writes the results.
+    `out` is the block that writes the results, or what a part comes to, of which another one then writes them.
     """
 
     def __init__(self, draft: Draft, plan: AttentionPlan) -> None:
         self.draft, self.plan, self.parts = draft, plan, plan.parts
         self.task = self.place = ""
-        self.out = plan.parts.total
+        self.out = self._result = plan.parts.total
         self._partials: list[str] = []
         self._others: list[str] = []
         self._loops_of: dict[str, dict[str, str]] = {}
@@ -146,10 +152,14 @@ class _Writer:
         for copy, factor in zip(copies, (*self.plan.scores.factors, self.plan.values.b), strict=True):
             self._fill(copy, factor, self.task if copy is copies[0] else self.place)
         draft.do(Pipeline, block=running, loop=self.place, stages=self.plan.stages, bulk=int(self.plan.bulk))
-        loops = draft.loops(self.out)
+        if self.plan.clustered:
+            bind_part(draft, self.out, draft.loops(self.out)[0])
+        loops = draft.loops(self.out)[1 if self.plan.clustered else 0 :]
         task = draft.fuse(self.out, loops[: loops.index(self.task) + 1])
         draft.do(Bind, block=self.out, loop=task, thread="blockIdx.x")
         draft.do(Pragma, block=self.out, loop=task, blocks_per_sm=self.plan.resident)
+        if self.plan.clustered:
+            draft.do(Join, block=self._result, cluster=PART_AXIS)
         draft.settled.update((*inside, *copies, running, self.out, *self._partials))
 
     def _in_blocks(self, part: str, masked: Sequence[str]) -> list[str]:
@@ -247,11 +257,14 @@ class _Writer:
     # -- parts of the keys --------------------------------------------------------------------------------------------
 
     def _divide(self, running: str, parts: Hole) -> str:
-        """Carry sums over the blocks of keys of a part, and join parts in a second kernel; the block that carries.
+        """Carry sums over the blocks of keys of a part, and join parts behind; the block that carries.
 
         Sums, their denominators and the maxima that both are relative to go through global memory.
         """
         draft, result = self.draft, self.out
+        self._result = result
+        names = self.parts.rows[self.parts.total], self.parts.columns
+        inside = [self._results_of(running, name) for name in names] if self.plan.clustered else []
         part, _ = draft.split(running, draft.loops(running)[-1], (parts, 0))
         draft.order(running, [part, *(n for n in draft.loops(running) if n != part)])
         carried = draft.partial(running, part, 0)
@@ -260,15 +273,44 @@ class _Writer:
             copies.append(f"{buffer}_out")
             draft.do(CacheWrite, block=carried, buffer=buffer, scope="local", label=copies[-1])
         self.out, *self._others = copies
-        block, thread = draft.split(result, draft.fuse(result, draft.loops(result)), (0, JOINING_THREADS))
-        draft.do(Bind, block=result, loop=block, thread="blockIdx.x")
-        draft.do(Bind, block=result, loop=thread, thread=THREADS[-1])
+        thread = self._place_results(result, inside, parts)
         draft.do(ComputeAt, block=running, loop=thread, unit_loops=True)
         for buffer in [buffer_name(o) for o in draft.block(running).outputs]:
             draft.do(SetScope, block=running, buffer=buffer, scope="local")
         draft.do(Pragma, block=running, loop=draft.loops(running, thread)[-1], auto_unroll_max_step=JOINED_AT_ONCE)
         draft.settled.update((running, result, *self._others))
         return carried
+
+    def _place_results(self, result: str, inside: Sequence[str], parts: Hole) -> str:
+        """Give results to threads, those of one tile to the threads that computed it where parts are joined there.
+
+        Returns the innermost loop over threads.
+        """
+        draft = self.draft
+        threads: dict[str, Number] = {THREADS[-1]: JOINING_THREADS}
+        if self.plan.clustered:
+            threads = dict(zip(THREADS, (self.plan.warps, ROW_LANES, COLUMN_LANES), strict=True))
+            draft.order(result, [*(n for n in draft.loops(result) if n not in inside), *inside])
+            block, within = draft.fuse(result, draft.loops(result)[: -len(inside)]), draft.fuse(result, inside)
+            if self.plan.clustered:
+                threads = self._share_threads(within, threads, parts.name)
+                part, within = draft.split(result, within, (parts, 0))
+                draft.do(Bind, block=result, loop=part, thread=PART_AXIS)
+            rounds, *bound = draft.split(result, within, (0, *threads.values()))
+            draft.do(Pragma, block=result, loop=rounds, auto_unroll_max_step=JOINED_AT_ONCE)
+        else:
+            block, *bound = draft.split(result, draft.fuse(result, draft.loops(result)), (0, *threads.values()))
+        draft.do(Bind, block=result, loop=block, thread="blockIdx.x")
+        for kind, loop in zip(threads, bound, strict=True):
+            draft.do(Bind, block=result, loop=loop, thread=kind)
+        return bound[-1]
+
+    def _share_threads(self, within: str, threads: Mapping[str, Number], parts: str) -> dict[str, Number]:
+        """Give each block of a cluster as many results, and as many threads as divide these."""
+        draft = self.draft
+        results = draft.sizes(self._result)[within]
+        draft.limits.append(lambda c: np.asarray(results % c[parts] == 0))
+        return share_threads(draft, self.parts.total, lambda c: np.maximum(1, results // c[parts]), threads)
 
     def _place_part(self, carried: str) -> tuple[str, list[str]]:
         """Write what the tiles of queries carry behind their blocks of keys; the loop over tiles, and those inside."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...dialects.attributes import Axis
+from ...passes.analysis.joined import MOST_IN_CLUSTER
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.pragma import Pragma
@@ -31,13 +32,15 @@ class Division:
     """A reduction in parts: `final` adds them up, `divided` is the loop that is split.
 
     Blocks of threads take parts that are contiguous; `interleaved` ones take turns instead, so that what a block
-    fetches for all of them at a time is contiguous.
+    fetches for all of them at a time is contiguous. Parts that are `clustered` are added up by the blocks that computed
+    them, which wait for each other.
     """
 
     final: str
     divided: Axis
     parts: Hole
     interleaved: bool
+    clustered: bool = False
 
     @property
     def part(self) -> str:
@@ -54,7 +57,9 @@ class Division:
         return (0, self.parts) if self.interleaved else (self.parts, 0)
 
 
-def plan_division(anchor: Anchor, sliced: bool, multiple: int = 1, more: tuple[int, ...] = ()) -> Division:
+def plan_division(
+    anchor: Anchor, sliced: bool, multiple: int = 1, more: tuple[int, ...] = (), clustered: bool = False
+) -> Division:
     """Divide the longest reduce axis among blocks of threads, or (`sliced`) among the threads of a block.
 
     With a `multiple` above 1, parts are those of `parts_in_multiples`, of which there must be some. `more` are further
@@ -63,8 +68,11 @@ def plan_division(anchor: Anchor, sliced: bool, multiple: int = 1, more: tuple[i
     longest = max(anchor.reduce, key=lambda a: a.extent)
     label, usual = ("slices", USUAL_SLICES) if sliced else ("parts", USUAL_PARTS)
     choices = parts_in_multiples(anchor, multiple) if multiple > 1 else parts_of(longest.extent, sliced)
-    parts = Hole.near(f"{anchor.block}_{label}", choices + more, usual, "parts")
-    return Division(anchor.block, longest, parts, sliced)
+    choices = choices + more
+    if clustered:
+        choices = tuple(n for n in choices if n <= MOST_IN_CLUSTER) or (MOST_IN_CLUSTER,)
+    parts = Hole.near(f"{anchor.block}_{label}", choices, usual, "parts")
+    return Division(anchor.block, longest, parts, sliced, clustered)
 
 
 def parts_in_multiples(anchor: Anchor, multiple: int) -> tuple[int, ...]:

@@ -29,7 +29,18 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
 from ..structure.anchor import Anchor
 from ..structure.products import Product
-from ._gpu_division import Division
+from ._gpu_division import Division, joining_block
+from ._gpu_joins import (
+    Number,
+    TileLoops,
+    as_extended,
+    bind_part,
+    join_in_tiles,
+    lay_out_parts,
+    loops_by_axis,
+    split_off,
+    width_in,
+)
 from ._gpu_tensor_plan import SidePlan, TensorPlan
 
 HALF_BYTES, WHOLE = 2, 8
@@ -95,9 +106,14 @@ def _tile(draft: Draft, plan: TensorPlan) -> _Loops:
     k0, k1, k2 = draft.split(block, k, (0, plan.steps, x.k))
     in_warp = [lanes[step] for step in sorted(lanes, reverse=True)]
     own = [held[number] for number in sorted(held)]
+    clustered = plan.division if plan.division is not None and plan.division.clustered else None
+    if clustered is not None:
+        batch = [name for name in batch if name != clustered.part]
     around, within = draft.split(block, i0, (0, plan.group))
     draft.order(block, [*batch, around, j0, within, i1, j1, *in_warp, k0, k1, i2, j2, *own, k2])
     lane = draft.fuse(block, in_warp)
+    if clustered is not None:
+        bind_part(draft, block, clustered.part)
     tiles = draft.fuse(block, [*batch, around, j0, within])
     draft.do(Bind, block=block, loop=tiles, thread="blockIdx.x")
     draft.do(Bind, block=block, loop=draft.fuse(block, [i1, j1]), thread="threadIdx.y")
@@ -157,6 +173,27 @@ def writes_halves(draft: Draft, block: str, product: Product, out: str) -> bool:
         and all(x.indices.data[place].as_axis() == last for x in sums)
         and not any(e.axes() for e in others)
     )
+
+
+def join_tensor(draft: Draft, plan: TensorPlan, division: Division) -> None:
+    """Add up the parts of each tile of results by the blocks of threads that computed them, which are a cluster."""
+    out = joining_block(draft, division)
+    groups = [side.factor.rows for side in plan.sides]
+    loops = as_extended(draft, out, loops_by_axis(draft, division.final, out), groups)
+    sides = [[loops[a.name] for a in group if a.name in loops] for group in groups]
+    batch = [loop for loop in draft.loops(out) if not any(loop in names for names in sides)]
+    lay_out_parts(draft, division.final, groups)
+    draft.order(out, [*batch, *sides[0], *sides[1]])
+    tiles = []
+    for side, names, axis in zip(plan.sides, sides, ("i", "j"), strict=True):
+        factors = (side.warps, side.tiles, *plan.digits(axis))
+        tiles.append(split_off(draft, out, draft.fuse(out, names), f"{plan.block}_{axis}_tile", factors))
+    (i0, i1), (j0, j1) = tiles
+    around, within = draft.split(out, i0, (0, plan.group))
+    threads: dict[str, Number] = {"threadIdx.y": plan.warps, "threadIdx.x": plan.product.intrinsic.threads}
+    width = width_in(plan.block, plan.product.b.rows, plan.product.intrinsic.n)
+    extents = tuple(f"{plan.block}_{axis}_tile" for axis in "ij")
+    join_in_tiles(draft, division, out, TileLoops((*batch, around, j0, within), (i1, j1), extents), threads, width)
 
 
 def _join_dimensions(draft: Draft, plan: TensorPlan) -> None:

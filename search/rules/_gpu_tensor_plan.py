@@ -270,6 +270,7 @@ def tensor_model(plan: TensorPlan) -> TensorModel:
         stages=plan.stages.name,
         group=plan.group.name,
         split=plan.division.parts.name if plan.division is not None else "",
+        clustered=plan.division is not None and plan.division.clustered,
     )
     if plan.resident is None:
         return model

@@ -216,9 +216,9 @@ def plan_tiles(anchor: Anchor, variant: GpuVariant, target: Target, division: Di
     )
 
 
-def join_width(block: str, extent: int) -> Hole:
+def join_width(block: str, extent: int, usual: int = 1) -> Hole:
     """Return the hole of results, a vector of a row, that a thread adds up parts for."""
-    return _hole(block, "join_vector", tuple(n for n in WIDTHS if extent % n == 0), 1, "vector")
+    return _hole(block, "join_vector", tuple(n for n in WIDTHS if extent % n == 0), usual, "vector")
 
 
 def _hole(block: str, name: str, choices: tuple[int, ...], wanted: int, kind: Kind = "tile", axis: str = "") -> Hole:

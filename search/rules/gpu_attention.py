@@ -16,6 +16,7 @@ import numpy as np
 from ...dialects.intrinsics import Intrinsic, intrinsics
 from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import WARP, Target
+from ...passes.analysis.joined import MOST_IN_CLUSTER
 from ...passes.analysis.matrix_product import element_of_buffer, holds_as_sums
 from ..estimates.attention_model import AttentionModel, GroupAttentionModel
 from ..sketch.draft import Draft
@@ -26,6 +27,7 @@ from ..structure.attention import AttentionBlocks, find_attention
 from ..structure.products import Product, find_products, is_box
 from ._gpu_attention import PANEL, AttentionPlan, write_attention
 from ._gpu_factors import dividing
+from ._gpu_joins import ways_to_join
 from ._rounded_weights import with_rounded_weights
 
 
@@ -63,7 +65,7 @@ class GpuAttention(SketchRule):
     """Two products of half precision with a softmax between them, where steps divide the elements of keys and values.
 
     Queries and keys that tiles do not divide are extended to whole ones. Keys of few queries may be divided among
-    blocks of threads, whose parts a second kernel joins.
+    blocks of threads, whose parts a second kernel joins, or these blocks, which are a cluster.
     """
 
     order: ClassVar[int] = 55
@@ -82,7 +84,7 @@ class GpuAttention(SketchRule):
 def _ways(draft: Draft, name: str, target: Target) -> list[Draft]:
     """The drafts of the attention whose last block is named; the one given where there is none."""
     started = with_rounded_weights(draft, name)
-    forms = ((False, False), (True, False), (False, True))
+    forms = ((False, False, False), (True, False, False), *((False, True, way) for way in ways_to_join(target)))
     plans = [plan_attention(started, started.block(name), target, *form) for form in forms]
     made = [
         started.with_legal_steps(partial(_write, plan=plan), by_estimate=True) for plan in plans if plan is not None
@@ -111,13 +113,18 @@ class _Products:
 
 
 def plan_attention(
-    draft: Draft, block: BlockOp, target: Target, in_groups: bool = False, divided: bool = False
+    draft: Draft,
+    block: BlockOp,
+    target: Target,
+    in_groups: bool = False,
+    divided: bool = False,
+    clustered: bool = False,
 ) -> AttentionPlan | None:
     """Plan the attention whose last block is given; None for another block, or where no tiles fit it.
 
     By instructions of warps, or `in_groups` by those of warp groups, where whole blocks of these divide the keys: to
     extend ragged ones to blocks of 64 or more would cost more than to leave them to warps. Keys may be `divided` where
-    queries are one matrix.
+    queries are one matrix, and its parts be joined by these blocks, `clustered`.
     """
     parts = find_attention(block)
     found = _products(draft, parts, target, in_groups) if parts is not None else None
@@ -143,7 +150,10 @@ def plan_attention(
     blocks = -(-parts.key_extent // of_keys.default)
     of_parts = None
     if divided and usual is not None:
-        of_parts = Hole.near(f"{name}_parts", usual.choices, usual.parts, "parts")
+        counts = tuple(n for n in usual.choices if not clustered or n <= MOST_IN_CLUSTER)
+        if not counts:
+            return None
+        of_parts = Hole.near(f"{name}_parts", counts, usual.parts, "parts")
         blocks //= of_parts.default
     fills = STAGES[1:] if bulk else STAGES
     stages = Hole.near(f"{name}_stages", fills, min(2, blocks), "stages")
@@ -160,6 +170,7 @@ def plan_attention(
         ragged=(ragged_rows, ragged_keys),
         ends_early=parts.ends_early,
         divided="" if of_parts is None else of_parts.name,
+        clustered=clustered,
     )
     numbers = warps, tiles
     rows = Derived.of(f"{name}_rows", lambda c: np.asarray(rows_of_warp * c[warps.name] * c[tiles.name]), numbers)
@@ -178,6 +189,7 @@ def plan_attention(
         ragged_rows=ragged_rows,
         ragged_keys=ragged_keys,
         divided=of_parts,
+        clustered=clustered,
     )
 
 
@@ -235,5 +247,6 @@ def _product(draft: Draft, name: str, row: str, intrinsic: Intrinsic) -> Product
 
 def _write(draft: Draft, plan: AttentionPlan) -> None:
     write_attention(draft, plan)
-    draft.names.append(f"attention_{plan.scores.name}{'_split' * (plan.divided is not None)}")
+    ways = f"{'_split' * (plan.divided is not None)}{'_clustered' * plan.clustered}"
+    draft.names.append(f"attention_{plan.scores.name}{ways}")
     draft.models.append(plan.model)

@@ -23,7 +23,8 @@ from ..structure.products import Factor, Product, are_boxes, find_products, padd
 from ._ahead import may_be_packed_ahead
 from ._gpu_division import parts_in_multiples, plan_division, write_division
 from ._gpu_factors import parts_of
-from ._gpu_tensor import write_result, write_tensor, writes_halves
+from ._gpu_joins import ways_to_join
+from ._gpu_tensor import join_tensor, write_result, write_tensor, writes_halves
 from ._gpu_tensor_plan import has_whole_panels, plan_tensor, tensor_model
 from ._gpu_tiles import join_parts
 from ._structures import tile_anchors
@@ -49,17 +50,20 @@ multiply (64 rows and n columns take (64 + n) / 4 cycles to read, n / 2 to multi
 class TensorVariant:
     """One structure: intrinsics, one of which a candidate names, and which of them stands for all.
 
-    Factors are copied in `bulk` by the copy engine, or by threads; steps of k may be divided among blocks.
+    Factors are copied in `bulk` by the copy engine, or by threads; steps of k may be divided among blocks, whose parts
+    are added up by a second kernel, or by these blocks, which are `clustered`.
     """
 
     family: Family
     intrinsic: Intrinsic
     bulk: bool = False
     split: bool = False
+    clustered: bool = False
 
     @property
     def name(self) -> str:
-        return f"tensor_{self.family.name.replace('.', '_')}{'_bulk' * self.bulk}{'_split' * self.split}"
+        ways = f"{'_bulk' * self.bulk}{'_split' * self.split}{'_clustered' * self.clustered}"
+        return f"tensor_{self.family.name.replace('.', '_')}{ways}"
 
 
 class GpuTensor(SketchRule):
@@ -134,9 +138,9 @@ def variants(draft: Draft, anchor: Anchor, target: Target) -> list[TensorVariant
     by_warps = [each for each in found if not each[1].intrinsic.reads_shared][:1]
     by_groups = [each for each in found if each[1].intrinsic.reads_shared and waste(each[1]) < DOUBTED_WASTE][:1]
     return [
-        TensorVariant(family, product.intrinsic, bulk, split)
+        TensorVariant(family, product.intrinsic, bulk, split, clustered)
         for family, product in (*by_warps, *by_groups)
-        for split in (False, True)
+        for split, clustered in ((False, False), *((True, each) for each in ways_to_join(target)))
         if not split or _may_be_divided(anchor, product, target)
         for bulk in [_is_bulk(anchor, product, split)]
         if bulk or not (product.intrinsic.rounds and product.intrinsic.reads_shared)  # the copy engine rounds alone
@@ -183,7 +187,7 @@ def _product(draft: Draft, anchor: Anchor, variant: TensorVariant) -> Product:
 def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target) -> TensorModel:
     division = None
     if variant.split:
-        division = plan_division(anchor, False, variant.intrinsic.k if variant.bulk else 1)
+        division = plan_division(anchor, False, variant.intrinsic.k if variant.bulk else 1, clustered=variant.clustered)
         anchor = write_division(draft, division)
     out = write_result(draft, anchor, division)
     product = _product(draft, anchor, variant)
@@ -198,7 +202,9 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
     in_halves = writes_halves(draft, anchor.block, product, out)
     plan = plan_tensor(anchor.block, product, variant.family, variant.bulk, target, division, in_halves)
     write_tensor(draft, plan, anchor.pads, out)
-    if division is not None:
+    if division is not None and division.clustered:
+        join_tensor(draft, plan, division)
+    elif division is not None:
         join_parts(draft, anchor.block, division)
     model = tensor_model(plan)
     draft.limits.append(model.limit)

@@ -125,7 +125,7 @@ def sketches(tensors: list[te.Tensor], target: lw.Target = TARGET) -> list[Sketc
 
 
 def by_warps(tensors: list[te.Tensor]) -> Sketch:
-    (found,) = [s for s in sketches(tensors) if s.name.startswith("attention_mma") and not s.name.endswith("split")]
+    (found,) = [s for s in sketches(tensors) if s.name.startswith("attention_mma") and "split" not in s.name]
     return found
 
 
@@ -215,12 +215,16 @@ FEW: tuple[Sizes, ...] = ((2, 4, 256, 32), (3, 1, 128, 16), (2, 1, 96, 48), (2, 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "causal"])
 @pytest.mark.few(3)
 def test_few_queries_are_a_matrix_and_keys_are_divided(kind: str, sizes: Sizes, dtype: str) -> None:
-    """In one kernel, or in two: parts of the keys, and what joins them."""
+    """In one kernel, or in two: parts of the keys, and what joins them; or by blocks of a cluster, in one again."""
     tensors = attention(kind, sizes, dtype)
     drawing = np.random.default_rng(sizes[1])
-    for find, launches in ((by_warps, 1), (in_parts, 2)):
-        sketch = find(tensors)
+    for sketch, launches in ((by_warps(tensors), 1), (in_parts(tensors), 2), *((x, 1) for x in in_clusters(tensors))):
         check(kind, sizes, dtype, sketch, [sketch.default, *anywhere(sketch, drawing, 1)], launches)
+
+
+def in_clusters(tensors: list[te.Tensor]) -> list[Sketch]:
+    """The sketch whose parts blocks of a cluster join; none where no number of parts divides the results of a head."""
+    return [s for s in sketches(tensors) if s.name.endswith("split_clustered")]
 
 
 def test_parts_carry_sums_in_registers() -> None:
@@ -237,8 +241,10 @@ def test_parts_are_for_one_matrix_of_queries_that_see_all_keys() -> None:
     def names(kind: str, sizes: Sizes) -> list[str]:
         return [s.name.rpartition("_")[2] for s in sketches(attention(kind, sizes))]
 
-    assert names("plain", (2, 16, 128, 64)) == ["f16", "split"]
-    assert names("plain", (8, 4, 4096, 128)) == ["split", "f16"], "one block of threads for each head is slower"
+    assert names("plain", (2, 16, 128, 64)) == ["f16", "clustered", "split"]
+    assert names("plain", (8, 4, 4096, 128)) == ["split", "clustered", "f16"], (
+        "one block of threads for each head is slower"
+    )
     assert names("plain", (2, 17, 128, 64)) == names("causal", (2, 4, 128, 64)) == ["f16"]
 
 
