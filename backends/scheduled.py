@@ -34,9 +34,15 @@ def warm_up() -> None:
 @lru_cache(maxsize=8)
 def _parse(workload: str) -> ModuleOp:
     """Parse a workload and lower it to loops, once for all schedules that a tuner builds it with."""
-    module = Parser(create_context(), workload).parse_module()
+    module = parsed_workload(workload).clone()
     lower_to_loops(module)
     return module
+
+
+@lru_cache(maxsize=1)
+def parsed_workload(workload: str) -> ModuleOp:
+    """Parse te-level IR text: once for who chooses a schedule and who builds with it, so nobody may change it."""
+    return Parser(create_context(), workload).parse_module()
 
 
 def code_versions(packages: Sequence[str]) -> dict[str, str]:

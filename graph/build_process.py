@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
-
-from xdsl.parser import Parser
 
 from ..dialects.target import target_of
 from ..search.measure import wire
@@ -27,10 +27,10 @@ class Built:
 def build(backend: str, workload: str, schedule: str | None) -> Built:
     """Compile te-level IR text, with its target, under a schedule, or the default one where it is None."""
     if schedule is None:
-        from ..backends.context import create_context
+        from ..backends.scheduled import parsed_workload
         from ..search.task import SearchTask
 
-        module = Parser(create_context(), workload).parse_module()
+        module = parsed_workload(workload)
         schedule = SearchTask(module, target=target_of(module)).default_schedule
     return Built(schedule, load_backend(backend).build(workload, schedule))
 
@@ -55,6 +55,11 @@ class BuildProcess:
             raise RuntimeError(message["error"])
         return Built(message["schedule"], artifact)
 
+    @property
+    def has_ended(self) -> bool:
+        """True once the process is gone."""
+        return self._process.poll() is not None
+
     def close(self) -> None:
         """End the process."""
         self._socket.close()
@@ -65,6 +70,7 @@ class BuildProcess:
 def main(backend: str, descriptor: int) -> None:
     """Serve compile requests until the other side closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _warm_up(backend)
     connection, decoder = socket.socket(fileno=descriptor), wire.Decoder()
     while (received := wire.receive(connection, decoder)) is not None:
         job, error, built = received[0], "", Built("", b"")
@@ -73,6 +79,20 @@ def main(backend: str, descriptor: int) -> None:
         except Exception as failure:  # the process boundary: whoever asked says it
             error = str(failure) or type(failure).__name__
         connection.sendall(wire.encode({"error": error, "schedule": built.schedule}, built.artifact))
+        gc.collect()
+
+
+def _warm_up(backend: str) -> None:
+    """Import now what the first job would import; the collector then looks at what a job left, when it is done."""
+    from ..search import task  # noqa: F401 (loads it)
+    from ..search.sketch.rule import sketch_rules
+
+    sketch_rules()
+    with suppress(Exception):  # the process boundary: the first job will say it
+        load_backend(backend).warm_up("builder")  # type: ignore[attr-defined]  # not all backends have it
+    gc.collect()
+    gc.freeze()
+    gc.disable()
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from ..storage.binary_cache import BinaryCache
 from ..storage.folders import cache_folder
 from .build_process import BuildProcess, Built, build
 
-_FEW = 3
+FEW = 3
 """So many kernels are compiled here: starting processes takes longer. A choice."""
 KERNEL_CODE = ("dialects", "te", "passes", "backends", "search")
 """The folders of the code that makes kernels."""
@@ -39,10 +39,13 @@ class Job:
     schedule: str | None
 
 
-def build_all(backend: str, jobs: Sequence[Job], processes: int | None = None) -> list[Built]:
+def build_all(
+    backend: str, jobs: Sequence[Job], processes: int | None = None, started: Sequence[BuildProcess] = ()
+) -> list[Built]:
     """Build the kernel of each job, by a backend's module path; BuildError names the one that does not compile.
 
-    `processes` is how many compile at once, this one and those that it starts: one a core unless told otherwise.
+    `processes` is how many compile at once, this one and those that it starts: one a core unless told otherwise. Those
+    that are `started` come first, and are closed by whoever started them.
     """
     store = BinaryCache(cache_folder("kernels"))
     keys = [_key(backend, job) for job in jobs]
@@ -52,16 +55,21 @@ def build_all(backend: str, jobs: Sequence[Job], processes: int | None = None) -
         if known is not None:
             found[number] = Built(*known)
     missing = [number for number in range(len(jobs)) if number not in found]
-    count = processes if processes is not None else len(os.sched_getaffinity(0))
-    if min(count, len(missing)) > 1 and len(missing) > _FEW:
+    count = processes_at_once(processes)
+    if min(count, len(missing)) > 1 and len(missing) > FEW:
         with suppress(OSError):  # processes that cannot start or are killed: what is left is compiled here
-            _in_processes(backend, {n: jobs[n] for n in missing}, min(count, len(missing)), found)
+            _in_processes(backend, {n: jobs[n] for n in missing}, min(count, len(missing)), found, started)
     for number in missing:
         if number not in found:
             found[number] = _build_here(backend, jobs[number])
     for number in missing:
         store.put(keys[number], found[number].schedule, found[number].artifact)
     return [found[number] for number in range(len(jobs))]
+
+
+def processes_at_once(processes: int | None) -> int:
+    """Return how many processes compile at once: one a core unless told otherwise."""
+    return processes if processes is not None else len(os.sched_getaffinity(0))
 
 
 def _build_here(backend: str, job: Job) -> Built:
@@ -71,7 +79,9 @@ def _build_here(backend: str, job: Job) -> Built:
         raise BuildError(f"kernel {job.label} does not compile: {error}") from error
 
 
-def _in_processes(backend: str, jobs: dict[int, Job], count: int, found: dict[int, Built]) -> None:
+def _in_processes(
+    backend: str, jobs: dict[int, Job], count: int, found: dict[int, Built], started: Sequence[BuildProcess]
+) -> None:
     """Compile jobs by number, the largest first, here and in `count` - 1 processes, each fed by a thread."""
     waiting = sorted(jobs, key=lambda n: (len(jobs[n].workload), -n))
 
@@ -87,9 +97,9 @@ def _in_processes(backend: str, jobs: dict[int, Job], count: int, found: dict[in
                 waiting.clear()
                 raise
 
-    processes: list[BuildProcess] = []
+    processes = [*started[: count - 1]]
     try:
-        for _ in range(count - 1):
+        for _ in range(count - 1 - len(processes)):
             processes.append(BuildProcess(backend))
         with ThreadPoolExecutor(count - 1) as threads:
             results = [threads.submit(feed, partial(_build_there, process)) for process in processes]

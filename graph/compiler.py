@@ -24,6 +24,7 @@ from ..search.measure.backend_api import backend_path, load_backend
 from ..search.measure.check import check_executable
 from ..search.records.file import Record
 from ..search.task import SearchTask
+from .build_ahead import processes_ahead
 from .builders import Job, build_all
 from .chosen_schedules import KnownSchedules, chosen_schedules
 from .chosen_winograd import with_winograd
@@ -82,19 +83,20 @@ def compile(
     versions = load_backend(backend).versions()
     known = KnownSchedules(records, versions)
     typed, kept = with_kept(in_layout(net, layout), precision)
-    grouped = typed.transform(pipeline or grouping_for(device))
-    if winograd:
-        grouped = with_winograd(grouped, device, known)
-    if device.kind == "llvm":
-        _require_memory(grouped)
-    pairs = list(group_tasks(grouped, device))
-    tasks = list({id(pair.task): pair.task for pair in pairs}.values())
-    schedules = chosen_schedules(net.name, tasks, known)
-    jobs = [
-        Job(task.name, task.compute_dag.text_for(device), schedule)
-        for task, schedule in zip(tasks, schedules, strict=True)
-    ]
-    built = build_all(backend, jobs, processes)
+    with processes_ahead(backend, typed, device, processes) as started:
+        grouped = typed.transform(pipeline or grouping_for(device))
+        if winograd:
+            grouped = with_winograd(grouped, device, known)
+        if device.kind == "llvm":
+            _require_memory(grouped)
+        pairs = list(group_tasks(grouped, device))
+        tasks = list({id(pair.task): pair.task for pair in pairs}.values())
+        schedules = chosen_schedules(net.name, tasks, known)
+        jobs = [
+            Job(task.name, task.compute_dag.text_for(device), schedule)
+            for task, schedule in zip(tasks, schedules, strict=True)
+        ]
+        built = build_all(backend, jobs, processes, started)
     if check:
         for task, made in zip(tasks, built, strict=True):
             check_executable(task.name, load_backend(backend).load(made.artifact), task.reference, made.schedule)

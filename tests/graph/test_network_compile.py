@@ -19,6 +19,7 @@ from process_limits import limited
 from small_networks import SMALL, feeds_of
 
 import loopwright as lw
+from loopwright.graph.build_process import BuildProcess
 from loopwright.graph.builders import BuildError, Job, build_all
 from loopwright.graph.chosen_schedules import UntunedWarning
 from loopwright.graph.runtime.memory import Live, arrange
@@ -308,6 +309,30 @@ def test_kernels_are_built_by_processes_and_kept(tmp_path: Path, monkeypatch: py
     assert build_all(backend, jobs, processes=2) == built
     with pytest.raises(BuildError, match=r"kernel sum does not compile: lw-unroll"):
         build_all(backend, bad[:1], 1)
+
+
+def test_processes_start_ahead_of_kernels_that_were_not_compiled_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    started: list[BuildProcess] = []
+
+    def start(backend: str) -> BuildProcess:
+        started.append(BuildProcess(backend))
+        return started[-1]
+
+    monkeypatch.setattr("loopwright.graph.build_ahead.BuildProcess", start)
+    monkeypatch.setattr("loopwright.graph.builders.BuildProcess", None)  # those that are started are used
+    net = lw.Network("rows")
+    net.output(*(net.sum(net.input(f"data{n}", (8, n)), axis=1) for n in range(8, 12)))
+    first = lw.compile(net, TARGET, processes=2)
+    assert len(started) == 1 and started[0].has_ended
+    assert lw.compile(net, TARGET, processes=2).package.kernels == first.package.kernels
+    assert len(started) == 1
+    few = lw.Network("few")
+    few.output(few.sum(few.input("data", (8, 7)), axis=1))
+    lw.compile(few, TARGET, processes=2)
+    assert len(started) == 1
 
 
 def test_kernels_that_were_damaged_on_the_disk_are_compiled_again(
