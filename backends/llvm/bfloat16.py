@@ -61,7 +61,7 @@ def _in_single(f: Function, op: Operation, handler: Handler, round_to_odd: Round
 
 
 def _is_brief(value_type: Attribute) -> bool:
-    return isinstance(kernel.element_of(value_type), BFloat16Type)
+    return type(kernel.element_of(value_type)) is BFloat16Type
 
 
 def _widened(value_type: Attribute) -> Attribute:

@@ -12,6 +12,7 @@ from typing import cast
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, SSAValue
 
+from ...dialects.walk import operations_in
 from ..unsupported import UnsupportedError
 from .function import CACHE_LINE_BYTES, Function, Workspace
 from .symbols import MOST_CPUS, PLACES_SYMBOL, TEAM_SYMBOL, THREAD_SYMBOL
@@ -108,13 +109,13 @@ def emit_parallel_call(f: Function, extent: int, body: Block, emit_range: EmitRa
 
 def _captured(f: Function, body: Block) -> list[SSAValue]:
     """Return the values from outside that the body reads and that are no constants, in order of first use."""
-    found: dict[SSAValue, None] = {}
-    for op in body.walk():
+    outside = {id(value): value for value, name in f.names.items() if name[0] == "%"}
+    found: dict[int, None] = {}
+    for op in (inner for each in body.ops for inner in operations_in(each)):
         for operand in op.operands:
-            name = f.names.get(operand)
-            if name is not None and name[0] == "%":
-                found[operand] = None
-    return list(found)
+            if id(operand) in outside:
+                found[id(operand)] = None
+    return [outside[number] for number in found]
 
 
 def _parameter(f: Function, value: SSAValue, name: str) -> str:

@@ -248,9 +248,9 @@ def _kept(f: Function, ops: Sequence[Operation]) -> Carried:
 def _touching(ops: Iterable[Operation]) -> Iterator[Touching]:
     """Find the operations that touch tiles of sums, among some and in the loops among these."""
     for op in ops:
-        if isinstance(op, Touching):
+        if type(op) is kernel.TileProductOp or type(op) is kernel.TileStartOp:
             yield op
-        elif isinstance(op, scf.ForOp):
+        elif type(op) is scf.ForOp:
             yield from _touching(op.body.block.ops)
 
 

@@ -53,11 +53,11 @@ def _columns_of_places(block: Block) -> Iterator[Columns]:
     """Strided loads of a block in their order, by place; nothing is stored to a buffer between those of one."""
     held: dict[Place, Columns] = {}
     for op in block.ops:
-        if isinstance(op, kernel.LoadOp):
+        if type(op) is kernel.LoadOp:
             if _fills_parts(op):
                 place = (op.buffer, op.index, op.stride.data, lanes_of(op.value.type) or 1)
                 held.setdefault(place, {}).setdefault(op.offset.data, []).append(op)
-        elif op.regions or op.has_trait(MemoryWriteEffect):
+        elif held and (op.regions or op.has_trait(MemoryWriteEffect)):
             ended = [place for place in held if op.regions or place[0] in op.operands]
             yield from [held.pop(place) for place in ended]
     yield from held.values()

@@ -24,18 +24,20 @@ from xdsl.ir import Attribute
 from ...dialects.element import DTYPES, element_bytes
 from ..unsupported import UnsupportedError
 
-_FLOATS: dict[type[Attribute], str] = {Float16Type: "half", Float32Type: "float", Float64Type: "double"}
+_TEXTS: dict[type[Attribute], str] = {
+    Float16Type: "half",
+    Float32Type: "float",
+    Float64Type: "double",
+    IndexType: "i64",
+    BFloat16Type: "i16",
+}
 
 
 def element_text(element: Attribute) -> str:
     """Return LLVM's name of a scalar type: `index` is `i64`, bfloat16 is held in the bits of an `i16`."""
-    if isinstance(element, IndexType):
-        return "i64"
-    if isinstance(element, IntegerType):
+    text = _TEXTS.get(type(element))
+    if text is None and isinstance(element, IntegerType):
         return f"i{element.width.data}"
-    if isinstance(element, BFloat16Type):
-        return "i16"
-    text = _FLOATS.get(type(element))
     if text is None:
         raise UnsupportedError(f"the LLVM backend has no type for {element}")
     return text

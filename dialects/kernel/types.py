@@ -12,12 +12,12 @@ INDEX = IndexType()
 
 def lanes_of(value_type: Attribute) -> int:
     """Number of lanes of a vector type, 1 for a scalar."""
-    return value_type.get_shape()[0] if isinstance(value_type, VectorType) else 1
+    return value_type.get_shape()[0] if type(value_type) is VectorType else 1
 
 
 def element_of(value_type: Attribute) -> Attribute:
     """Return the element type of a vector type, the type itself for a scalar."""
-    return value_type.element_type if isinstance(value_type, VectorType) else value_type
+    return value_type.element_type if type(value_type) is VectorType else value_type
 
 
 def mask_type(lanes: int) -> Attribute:

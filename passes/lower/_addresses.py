@@ -29,6 +29,9 @@ class Scope:
     block: Block
     values: dict[object, SSAValue] = field(default_factory=dict)
     sums: dict[tuple[tuple[Term, ...], int], tuple[SSAValue, int]] = field(default_factory=dict)
+    places: dict[object, tuple[SSAValue, int, int]] = field(default_factory=dict)
+    """By the terms of a position: the value of its base, what to add to its constant, and what the base is a multiple
+    of."""
     loads: dict[object, SSAValue] = field(default_factory=dict)
     asked: set[tuple[SSAValue, int]] = field(default_factory=set)
 
@@ -95,16 +98,30 @@ class Addresses(LoopValues):
         if step is None:
             assert swizzle is None, "lanes that are scattered over chunks are copies"
             return Address(self.constant(0), 0, 0, self.vector(expr))
-        if self.lane is not None:
-            if lane_step(expr, self.lane) != step:
-                rule = f"lanes of loop '{self.lane}' are at {expr}, which is not {step} apart from lane to lane"
-                raise PassFailedException(f"lw-write-kernel: {rule}")
-            expr = expr - IndexExpr(((self.lane, step),), 0) if step else expr
-        multiple = gcd(expr.const, *(c for _, c in expr.terms))
         if swizzle is not None:
+            expr = self._first_lane(expr, step)
+            multiple = gcd(expr.const, *(c for _, c in expr.terms))
             rest, value = self._swizzled(expr, swizzle)
             return Address(value, rest.const, step, None, gcd(multiple, swizzle.chunk))
-        return Address(self.scalar(IndexExpr(expr.terms, 0)), expr.const, step, None, multiple)
+        key = (expr.terms, self.lane, step)
+        place = self.here.places.get(key)
+        if place is None:
+            first = self._first_lane(expr, step)
+            base = self.scalar(IndexExpr(first.terms, 0))
+            place = base, first.const - expr.const, gcd(*(c for _, c in first.terms))
+            if len(first.terms) > 1:  # as `_sum` keeps it
+                self.here.places[key] = place
+        base, more, multiple = place
+        return Address(base, expr.const + more, step, None, gcd(expr.const + more, multiple))
+
+    def _first_lane(self, expr: IndexExpr, step: int) -> IndexExpr:
+        """The position of lane 0."""
+        if self.lane is None:
+            return expr
+        if lane_step(expr, self.lane) != step:
+            rule = f"lanes of loop '{self.lane}' are at {expr}, which is not {step} apart from lane to lane"
+            raise PassFailedException(f"lw-write-kernel: {rule}")
+        return expr - IndexExpr(((self.lane, step),), 0) if step else expr
 
     def position(self, value: SSAValue, extent: int) -> IndexExpr:
         """A name for an index in `[0, extent)` that was computed here, one in each lane or one for all."""
