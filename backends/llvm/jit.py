@@ -21,7 +21,7 @@ Made = TypeVar("Made")
 _LOCK = threading.RLock()
 """LLVM's engines register themselves with the process when made and dropped; one at a time."""
 
-_LONG_SOURCE = 1 << 16
+_LONG_SOURCE = 1 << 15
 """Characters of LLVM IR from which on long address expressions are left as they are written. Shorter modules take 10 to
 40 ms to emit either way."""
 _LONG_EXPRESSION, _LLVMS_LONG_EXPRESSION = 15, 4096

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import gcd
+from typing import Any
 
 from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType, i1, i64
@@ -32,7 +33,8 @@ class Scope:
     places: dict[object, tuple[SSAValue, int, int]] = field(default_factory=dict)
     """By the terms of a position: the value of its base, what to add to its constant, and what the base is a multiple
     of."""
-    loads: dict[object, SSAValue] = field(default_factory=dict)
+    loads: dict[object, Any] = field(default_factory=dict)
+    """Values that were loaded, and of buffers what they hold (`Held`); a key that begins with a buffer ends with it."""
     asked: set[tuple[SSAValue, int]] = field(default_factory=set)
 
     def add(self, op: Operation) -> SSAValue:

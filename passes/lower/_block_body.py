@@ -24,6 +24,7 @@ from ._addresses import Address, Addresses
 from ._block_plan import Access, BlockPlan
 from ._block_values import ValueWriter
 from ._branches import under
+from ._held_values import Held, held_value, hold, memory_is_read
 from ._quads import transposed
 from ._shared_carries import last_iterations
 
@@ -260,6 +261,10 @@ class BodyWriter:
         mask = self.at.conjunction(own, wide)
         new = self.buffers[buffer]
         target = kernel.vector_of(element, self.at.lanes) if wide else element
+        if mask is not None:
+            memory_is_read(self.at.here, buffer)
+        elif (held := held_value(self.at.here, buffer, address, target)) is not None:
+            return held
         if address.gather is not None:
             return self.at.here.add(kernel.GatherOp(new, address.gather, mask or self.values.all_lanes(), target))
         operands = [new, address.base] if mask is None else [new, address.base, mask]
@@ -274,14 +279,14 @@ class BodyWriter:
     def _store(self, access: Access, value: SSAValue, masks: list[SSAValue], spill: bool) -> None:
         buffer = access.buffer
         scope = self.at.here
+        held = scope.loads.pop((buffer, Held), None)
         for key in [k for k in scope.loads if k[0] is buffer]:  # type: ignore[index]
             del scope.loads[key]
         address = self._address(access)
         new = self.buffers[buffer]
         wide = address.gather is not None or address.stride != 0
         if not wide:
-            operands = [value, new, address.base]
-            scope.block.add_op(kernel.StoreOp.create(operands=operands, properties=self._place(address, value.type)))
+            self._store_at(access, address, value, None, held)
             return
         if not isinstance(value.type, VectorType):
             value = self.at.splat(value)
@@ -292,14 +297,20 @@ class BodyWriter:
         if mask is not None and access.place.scope == "local" and self.in_bounds(access, self.at.fixed(access.offset)):
             old = self._load_at(buffer, address, kernel.element_of(value.type), [])
             value = scope.add(kernel.SelectOp(mask, value, old))
-            mask = None
-        operands = [value, new, address.base] if mask is None else [value, new, address.base, mask]
-        scope.block.add_op(
-            kernel.StoreOp.create(
-                operands=operands,
-                properties=self._place(address, value.type),
-            )
-        )
+            mask = held = None
+        self._store_at(access, address, value, mask, held)
+
+    def _store_at(self, access: Access, address: Address, value: SSAValue, mask: SSAValue | None, held: object) -> None:
+        """Store to one place; `held` is what the buffer held before."""
+        operands = [value, self.buffers[access.buffer], address.base, *([] if mask is None else [mask])]
+
+        def store() -> kernel.StoreOp:
+            return kernel.StoreOp.create(operands=operands, properties=self._place(address, value.type))
+
+        if mask is None and access.place.scope == "local" and not self.aligned:
+            hold(self.at.here, access.buffer, held if isinstance(held, Held) else None, address, value, store)
+        else:
+            self.at.here.block.add_op(store())
 
     def _masks_stores_alone(self, plan: BlockPlan) -> bool:
         """True where threads transpose what is in registers: conditions are on what they hold then."""

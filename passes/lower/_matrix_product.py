@@ -151,7 +151,7 @@ class ProductWriter:
         at, access = self.at, factor.access
         offset = at.fixed(factor.offset)
         key = (access.buffer, offset, factor.registers, factor.turned)
-        known = at.here.loads.get(key)
+        known: SSAValue | None = at.here.loads.get(key)
         if known is not None:
             return known
         address = at.address(offset, 0, access.place.layout.swizzle)

@@ -17,6 +17,7 @@ from ..analysis.matrix_product import TENSORIZE, Mismatch
 from ..analysis.tile_product import Tile, TileProduct, match_tiles
 from ._addresses import Addresses
 from ._block_plan import Access, BlockPlan
+from ._held_values import memory_is_read
 
 
 def tile_intrinsic(op: ForOp) -> Intrinsic | None:
@@ -48,12 +49,13 @@ class TileWriter:
             self._known[op] = self._planned(op, intrinsic)
         a, b, sums = self._known[op]
         left, right = self._factor(intrinsic, "a", a), self._factor(intrinsic, "b", b)
-        here, buffer = self.at.here, sums.access.buffer
-        for key in [k for k in here.loads if k[0] is buffer]:  # type: ignore[index]
-            del here.loads[key]
+        buffer = sums.access.buffer
+        self._forget(buffer)
         at = self.at.address(sums.offset)
         place = at.offset, sums.tile.rows, sums.tile.step
-        here.block.add_op(kernel.TileProductOp(intrinsic.name, left, right, self.buffers[buffer], at.base, *place))
+        self.at.here.block.add_op(
+            kernel.TileProductOp(intrinsic.name, left, right, self.buffers[buffer], at.base, *place)
+        )
 
     def start(self, op: ForOp, intrinsic: Intrinsic) -> None:
         """Write the nest of what a product starts from, which is zero, as one tile."""
@@ -62,7 +64,14 @@ class TileWriter:
         offset = access.offset.substitute({rows: ZERO, columns: ZERO})
         at = self.at.address(offset)
         place = at.offset, intrinsic.rows("c"), access.offset.coefficient(rows)
+        self._forget(access.buffer)
         self.at.here.block.add_op(kernel.TileStartOp(intrinsic.name, self.buffers[access.buffer], at.base, *place))
+
+    def _forget(self, buffer: SSAValue) -> None:
+        """Know no more what a buffer holds, as it is about to be written."""
+        here = self.at.here
+        for key in [k for k in here.loads if k[0] is buffer]:  # type: ignore[index]
+            del here.loads[key]
 
     def _planned(self, op: ForOp, intrinsic: Intrinsic) -> tuple[_Matrix, _Matrix, _Matrix]:
         block = next(blocks_in(op))
@@ -84,6 +93,7 @@ class TileWriter:
             at = self.at.address(matrix.offset)
             place = self.buffers[access.buffer], at.base, at.offset, matrix.tile.rows, matrix.tile.step
             load = kernel.TileLoadOp(intrinsic.name, operand, *place)
+            memory_is_read(here, access.buffer)
             load.value.name_hint = f"{access.place.name}_tile"
             known = here.loads[key] = here.add(load)
         return known
