@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -94,5 +96,14 @@ def covers(extent: int, block: Hole, unroll: Hole) -> Limit:
         one = (steps >= extent) & (steps < extent + c[unroll.name])
         tail = (c[unroll.name] >= 4) & (steps <= extent) & (extent % steps * SHORT_TAIL <= extent)
         return np.asarray(exact | one | tail)
+
+    return limit
+
+
+def divides(extent: int, holes: Sequence[Hole]) -> Limit:
+    """The product of the holes divides the extent."""
+
+    def limit(c: Columns) -> npt.NDArray[np.bool_]:
+        return np.asarray(extent % prod((c[hole.name] for hole in holes), start=np.int64(1)) == 0)
 
     return limit

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+from math import gcd, prod
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.attributes import Axis
-from ...dialects.index import IndexExpr
+from ...dialects.index import Atom, Div, IndexExpr, atom_axes
 from ...dialects.loop import BlockOp, LoadOp, blocks_in
 from ...passes.analysis.access import consumers, is_argument, writers
 from ...passes.analysis.nest import buffer_name, find_block
@@ -72,6 +72,21 @@ class Anchor:
         """True where every operand moves along `axis`: no operand is reused over it."""
         return all(axis in operand.axes for operand in self.operands)
 
+    def run_of(self, axis: str) -> int:
+        """Neighbours along an axis for which an operand stays where it is, as those of a group; 1 without any.
+
+        A convolution in groups reads its data at `ff floordiv 16 * 8 + rc`: 16 filters read the same 8 channels.
+        """
+        runs = [_run(operand, axis) for operand in self.operands if axis in operand.axes]
+        return max(runs, default=1)
+
+    def within_runs(self, axis: str) -> Anchor:
+        """The anchor as tiles see it that do not leave a run along an axis: what stays there does not move along it."""
+        operands = tuple(
+            replace(o, axes=tuple(n for n in o.axes if n != axis)) if _run(o, axis) > 1 else o for o in self.operands
+        )
+        return replace(self, operands=operands)
+
 
 def find_anchor(module: ModuleOp, name: str, unit: str = "") -> Anchor | None:
     """The block as an anchor; None where it is no sum-like reduction at plain iterators with data reuse.
@@ -125,6 +140,16 @@ def anchors_in(module: ModuleOp) -> list[Anchor]:
     """Return the anchors in program order."""
     found = (find_anchor(module, block.block_name) for block in list(blocks_in(module)))
     return [anchor for anchor in found if anchor is not None]
+
+
+def _run(operand: Operand, axis: str) -> int:
+    """Neighbours along an axis for which the indices of an operand are the same; 1 where any but divides it."""
+    divisors = {_divisor(atom, axis) for e in operand.indices for atom, _ in e.terms if axis in atom_axes(atom)}
+    return gcd(*divisors)
+
+
+def _divisor(atom: Atom, axis: str) -> int:
+    return atom.divisor if isinstance(atom, Div) and atom.expr.as_axis() == axis else 1
 
 
 def _operand(load: LoadOp, sizes: dict[str, Axis]) -> Operand:
