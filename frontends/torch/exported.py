@@ -22,7 +22,8 @@ def from_exported(
 ) -> Network:
     """Import a program of torch.export as a network: what `torch.export.export` returns, or a `.pt2` file of it.
 
-    Parameters and buffers are constants, on the program's own memory; inputs and outputs are named as in the program.
+    Parameters and buffers are constants, on the program's own memory; inputs and outputs are named as in the program,
+    and outputs that are no tensors (None, numbers) left out.
     Shapes must be numbers. TorchImportError lists everything that is not supported. Feature maps are brought into
     `layout`, as by `lw.from_onnx`.
     """
@@ -41,9 +42,9 @@ def from_exported(
     if written:
         importer.reasons[f"it writes {', '.join(written.values())}, and networks keep no state"] = None
     values = importer.run(program.graph)
-    returned = list(program.graph.output_node().args[0])
-    if any(not hasattr(node, "meta") for node in returned):
-        importer.reasons["it returns what is no tensor"] = None
+    returned = [node for node in program.graph.output_node().args[0] if hasattr(node, "meta")]
+    if not returned:
+        importer.reasons["it returns no tensor"] = None
     if importer.reasons:
         raise TorchImportError(name, list(importer.reasons))
     net.output(*(values[node] for node in returned), names=[node.name for node in returned])

@@ -57,6 +57,16 @@ def test_parameters_are_constants_on_the_same_memory() -> None:
     assert weight.ctypes.data == module.weight.data_ptr()
 
 
+def test_outputs_that_are_no_tensors_are_left_out() -> None:
+    attention = torch.nn.MultiheadAttention(8, 2).eval()
+    x = torch.randn(3, 1, 8)
+    net = lw.from_exported(exported(lambda x: (None, attention(x, x, x, need_weights=False), 3), x))
+    (found,) = net.evaluate(**{net.input_names[0]: x.numpy()})
+    np.testing.assert_allclose(found, attention(x, x, x)[0].detach().numpy(), atol=1e-5)
+    with pytest.raises(lw.TorchImportError, match="it returns no tensor"):
+        lw.from_exported(exported(lambda x: (None, 3), x))
+
+
 def test_program_that_keeps_state_is_refused() -> None:
     class Counter(torch.nn.Module):
         count: Any
