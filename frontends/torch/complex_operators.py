@@ -131,17 +131,51 @@ def _product(pairs: Pairs, node: FxNode, a: tuple[Any, Any], b: tuple[Any, Any])
 
 @aten("div.Tensor", "div.Scalar")
 def _divided(pairs: Pairs, node: FxNode, given: Arguments) -> FxNode:
-    if _is_complex(given["other"]):
-        raise UnsupportedNode("quotients of complex numbers stay PyTorch's")
-    return pairs.call(pairs.aten.div.Tensor, pairs.of(given["self"]), _beside_pairs(pairs, given["other"]))
+    x, by = given["self"], given["other"]
+    if isinstance(by, complex):
+        return _product(pairs, node, _parts(pairs, pairs.of(x)), ((1 / by).real, (1 / by).imag))
+    if _is_complex(by):
+        return _product(pairs, node, _parts(pairs, pairs.of(x)), _inverse(pairs, by))
+    return pairs.call(pairs.aten.div.Tensor, pairs.of(x), _beside_pairs(pairs, by))
 
 
-@aten("add.Tensor", "sub.Tensor")
+@aten("reciprocal.default")
+def _inverted(pairs: Pairs, node: FxNode, given: Arguments) -> FxNode:
+    return joined(pairs, *_inverse(pairs, given["self"]), node.meta["val"].shape)
+
+
+def _inverse(pairs: Pairs, x: FxNode) -> tuple[FxNode, FxNode]:
+    """The parts of 1 / x, by the larger part, as its square may have no place in the type (Smith, 1962)."""
+    aten_, (real, imaginary) = pairs.aten, _parts(pairs, pairs.of(x))
+    ge, select = aten_.ge.Tensor, aten_.where.self
+    is_real = pairs.call(ge, *(pairs.call(aten_.abs.default, part) for part in (real, imaginary)))
+    large, small = (pairs.call(select, is_real, *both) for both in ((real, imaginary), (imaginary, real)))
+    ratio = pairs.call(aten_.div.Tensor, small, large)
+    size = pairs.call(aten_.add.Tensor, large, pairs.call(aten_.mul.Tensor, small, ratio))
+    one, other = pairs.call(aten_.reciprocal.default, size), pairs.call(aten_.div.Tensor, ratio, size)
+    parts = pairs.call(select, is_real, one, other), pairs.call(select, is_real, other, one)
+    return parts[0], pairs.call(aten_.neg.default, parts[1])
+
+
+@aten("pow.Tensor_Scalar")
+def _power(pairs: Pairs, node: FxNode, given: Arguments) -> FxNode:
+    if given["exponent"] != 2:
+        raise UnsupportedNode("powers of complex numbers but the second stay PyTorch's")
+    parts = _parts(pairs, pairs.of(given["self"]))
+    return _product(pairs, node, parts, parts)
+
+
+@aten("add.Tensor", "sub.Tensor", "add.Scalar", "sub.Scalar")
 def _added(pairs: Pairs, node: FxNode, given: Arguments) -> FxNode:
-    both = (given["self"], given["other"])
-    if not all(hasattr(each, "meta") for each in both):
-        raise UnsupportedNode("sums of complex tensors and numbers stay PyTorch's")
-    return pairs.call(node.target, *map(pairs.of, both), alpha=given["alpha"])
+    x, other = given["self"], given["other"]
+    if hasattr(x, "meta") and hasattr(other, "meta"):
+        return pairs.call(node.target, pairs.of(x), pairs.of(other), alpha=given["alpha"])
+    if not hasattr(x, "meta"):
+        raise UnsupportedNode("sums of numbers and complex tensors stay PyTorch's")
+    numbers = complex(other * given["alpha"])
+    both = zip(_parts(pairs, pairs.of(x)), (numbers.real, numbers.imag), strict=True)
+    real, imaginary = (pairs.call(node.target, part, number) for part, number in both)
+    return joined(pairs, real, imaginary, node.meta["val"].shape)
 
 
 @aten("neg.default", "clone.default", "alias.default", "detach.default", "lift_fresh_copy.default")
