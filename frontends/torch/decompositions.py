@@ -7,6 +7,8 @@ from functools import cache
 from math import prod
 from typing import Any
 
+from .whole_programs import forms
+
 Tensor = Any
 _KEPT = (
     "roll",
@@ -38,7 +40,7 @@ def export_decompositions() -> Mapping[Any, Callable[..., Any]]:
     """Return the table for programs of torch.export, which hold composite operators: those are taken apart, too."""
     from torch._decomp import core_aten_decompositions
 
-    return _with_own(core_aten_decompositions())
+    return {**_with_own(core_aten_decompositions()), **forms()}
 
 
 def _with_own(core: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:

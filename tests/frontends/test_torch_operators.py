@@ -1,5 +1,6 @@
 """Operators of core ATen as networks, beside PyTorch."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,13 +41,13 @@ def exported(function: Any, *inputs: Any) -> Any:
 
 
 def test_all_reasons_are_listed() -> None:
-    program = exported(lambda x: (torch.lgamma(x), torch.lgamma(x + 1), torch.erfinv(x), x.relu()), torch.randn(3, 4))
+    program = exported(lambda x: (torch.i0(x), torch.i0(x + 1), torch.special.i1(x), x.relu()), torch.randn(3, 4))
     with pytest.raises(lw.TorchImportError) as refused:
         lw.from_exported(program, name="unusual")
     assert str(refused.value) == (
         "program 'unusual' cannot be imported, for 2 reasons:\n"
-        "  operator lgamma.default is not supported\n"
-        "  operator erfinv.default is not supported"
+        "  operator i0.default is not supported\n"
+        "  operator special_i1.default is not supported"
     )
 
 
@@ -120,3 +121,34 @@ def test_norm_of_halves_by_statistics_in_single_precision() -> None:
     (found,) = net.evaluate(**{net.input_names[0]: x.numpy()})
     assert found.dtype == np.float16
     np.testing.assert_allclose(found, norm(x.float()).detach().numpy(), rtol=2e-3, atol=1e-3)
+
+
+def _rows() -> Any:
+    rows = torch.randn(5, 9, generator=torch.Generator().manual_seed(3))
+    rows[1, 3] = float("nan")
+    rows[2] = rows[2].round()
+    return rows
+
+
+WHOLE: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "median": (lambda x: (x.median(1)[0], x.median(0, keepdim=True)[0], x.median()), _rows()),
+    "kthvalue": (lambda x: (x.kthvalue(3, 1)[0], x.kthvalue(9, 1, True)[0]), _rows()),
+    "cummax": (lambda x: (*x.cummax(1), *x.cummin(0)), _rows()),
+    "logcumsumexp": (lambda x: x.logcumsumexp(1) + (x * 50).logcumsumexp(0), _rows().nan_to_num()),
+    "of integers": (lambda x: (x.median(1)[0], *x.cummax(1)), torch.arange(20).reshape(4, 5) * 7 % 11),
+    "lgamma": (torch.lgamma, torch.tensor([-3.7, -1.0, -0.2, 0.0, 0.3, 1.0, 1.5, 7.0, 1e5, float("inf")])),
+    "digamma": (torch.digamma, torch.tensor([-3.7, -1.0, -0.2, 0.0, 0.3, 1.0, 1.5, 7.0, 1e5, float("nan")])),
+    "erfinv": (torch.erfinv, torch.tensor([-1.0, -0.9999, -0.5, 0.0, 0.3, 0.999999, 1.0, 1.5])),
+    "half": (torch.lgamma, torch.tensor([0.3, 4.0, 70.0], dtype=torch.float16)),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_programs_have_operators_that_stay_pytorch_s_elsewhere(name: str) -> None:
+    function, x = WHOLE[name]
+    net = lw.from_exported(exported(function, x))
+    expected = function(x)
+    found = net.evaluate(**{net.input_names[0]: x.numpy()})
+    for value, wanted in zip(found, expected if isinstance(expected, tuple) else [expected], strict=True):
+        assert (value.shape, value.dtype) == (tuple(wanted.shape), wanted.numpy().dtype)
+        np.testing.assert_allclose(value, wanted.numpy(), rtol=1e-3 if name == "half" else 1e-5, atol=1e-5)
