@@ -135,6 +135,7 @@ WHOLE: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "kthvalue": (lambda x: (x.kthvalue(3, 1)[0], x.kthvalue(9, 1, True)[0]), _rows()),
     "cummax": (lambda x: (*x.cummax(1), *x.cummin(0)), _rows()),
     "logcumsumexp": (lambda x: x.logcumsumexp(1) + (x * 50).logcumsumexp(0), _rows().nan_to_num()),
+    "histc": (lambda x: (x.histc(5, -1, 1), x.histc(4), (x * 0).histc(3)), _rows().nan_to_num()),
     "of integers": (lambda x: (x.median(1)[0], *x.cummax(1)), torch.arange(20).reshape(4, 5) * 7 % 11),
     "lgamma": (torch.lgamma, torch.tensor([-3.7, -1.0, -0.2, 0.0, 0.3, 1.0, 1.5, 7.0, 1e5, float("inf")])),
     "digamma": (torch.digamma, torch.tensor([-3.7, -1.0, -0.2, 0.0, 0.3, 1.0, 1.5, 7.0, 1e5, float("nan")])),
