@@ -6,6 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from math import log, pi
 from typing import Any
 
+from ..approximations import (
+    DIGAMMA_SERIES,
+    DIGAMMA_STEPS,
+    ERF_INV_CENTRE,
+    ERF_INV_TAIL,
+    LANCZOS,
+    LANCZOS_FIRST,
+)
+
 Tensor = Any
 
 
@@ -133,29 +142,6 @@ def _running(
 
 # -- functions of float32, and of narrower types ----------------------------------------------------------------------
 
-_LANCZOS = (
-    676.5203681218851,
-    -1259.1392167224028,
-    771.32342877765313,
-    -176.61502916214059,
-    12.507343278686905,
-    -0.13857109526572012,
-    9.9843695780195716e-6,
-    1.5056327351493116e-7,
-)
-"""Coefficients for g = 7 (Godfrey's, as in Numerical Recipes, 3rd ed., 6.1): 1e-15 in double precision."""
-_SHIFT = 6
-"""Steps by which the argument of digamma is moved up: three terms of its series are then within 2e-9 of it."""
-_NEAR = (
-    *(2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087),
-    *(-0.00125372503, -0.00417768164, 0.246640727, 1.50140941),
-)
-_FAR = (
-    *(-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773),
-    *(-0.0076224613, 0.00943887047, 1.00167406, 2.83297682),
-)
-"""Polynomials of the inverse of erf in single precision, highest power first: Giles, GPU Computing Gems (2011)."""
-
 
 def _is_wide(x: Tensor) -> bool:
     """True for numbers of more digits than the approximations give, and for integers."""
@@ -172,7 +158,7 @@ def _log_gamma(x: Tensor) -> Any:
     given = x.float()
     is_low = given < 0.5
     z = torch.where(is_low, -given, given - 1)  # lgamma(x) + lgamma(1 - x) = log(pi / sin(pi x))
-    series = sum((c / (z + (k + 1)) for k, c in enumerate(_LANCZOS)), torch.full_like(z, 0.99999999999980993))
+    series = sum((c / (z + (k + 1)) for k, c in enumerate(LANCZOS)), torch.full_like(z, LANCZOS_FIRST))
     t = z + 7.5
     made = 0.5 * log(2 * pi) + (z + 0.5) * torch.log(t) - t + torch.log(series)
     turned = log(pi) - torch.log(torch.abs(torch.sin(pi * (given - torch.floor(given))))) - made
@@ -188,10 +174,11 @@ def _digamma(x: Tensor) -> Any:
     given = x.float()
     is_low = given < 0.5
     y = torch.where(is_low, 1 - given, given)  # digamma(1 - x) - digamma(x) = pi / tan(pi x)
-    below = sum((1 / (y + k) for k in range(_SHIFT)), torch.zeros_like(y))
-    square = 1 / ((y + _SHIFT) * (y + _SHIFT))
-    tail = square * (1 / 12 - square * (1 / 120 - square / 252))
-    made = torch.log(y + _SHIFT) - 0.5 / (y + _SHIFT) - tail - below
+    below = sum((1 / (y + k) for k in range(DIGAMMA_STEPS)), torch.zeros_like(y))
+    up = y + DIGAMMA_STEPS
+    square = 1 / (up * up)
+    first, second, third = DIGAMMA_SERIES
+    made = torch.log(up) - 0.5 / up - square * (first + square * (second + square * third)) - below
     part = pi * (given - torch.floor(given))
     turned = made - torch.cos(part) / torch.sin(part) * pi
     is_pole = (given < 0) & (given == torch.floor(given))
@@ -206,7 +193,7 @@ def _inverse_of_erf(x: Tensor) -> Any:
         return NotImplemented
     given = x.float()
     w = -torch.log((1 - given) * (1 + given))
-    near, far = _polynomial(_NEAR, w - 2.5), _polynomial(_FAR, torch.sqrt(w) - 3)
+    near, far = _polynomial(ERF_INV_CENTRE, w - 2.5), _polynomial(ERF_INV_TAIL, torch.sqrt(w) - 3)
     made = torch.where(w < 5, near, far) * given
     return torch.where(given.abs() == 1, given * float("inf"), made).to(x.dtype)
 

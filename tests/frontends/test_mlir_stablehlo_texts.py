@@ -1,5 +1,6 @@
 """StableHLO that JAX does not write, beside NumPy; what is refused, with its line; kernels of what JAX spells out."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,26 @@ def test_sizes_that_are_known_may_be_operands(name: str) -> None:
     (found,) = evaluated(main(line, "%x: tensor<12xf32>", kind), x)
     assert found.shape == np.shape(wanted(x))
     np.testing.assert_array_equal(found, wanted(x))
+
+
+def special(name: str, values: list[float]) -> Any:
+    kind = f"tensor<{len(values)}xf32>"
+    line = f"%0 = chlo.{name} %x : {kind} -> {kind}"
+    (found,) = evaluated(main(line, f"%x: {kind}", kind), np.array(values, "float32"))
+    return found
+
+
+def test_special_functions_are_those_of_double_precision() -> None:
+    given = [float(np.float32(x)) for x in (-8.3, -3.7, -0.2, 0.3, 0.5, 1.0, 1.5, 2.0, 7.0, 1e5)]
+    found = special("lgamma", [*given, -1.0, 0.0, math.inf])
+    np.testing.assert_allclose(found, [*map(math.lgamma, given), *[math.inf] * 3], rtol=1e-5, atol=1e-5)
+    slopes = [(math.lgamma(x + 1e-6) - math.lgamma(x - 1e-6)) / 2e-6 for x in given]
+    np.testing.assert_allclose(
+        special("digamma", [*given, 0.0, -2.0]), [*slopes, math.nan, math.nan], rtol=1e-4, atol=1e-5
+    )
+    places = [-0.9999, -0.5, 0.0, 0.3, 0.9]
+    np.testing.assert_allclose([*map(math.erf, special("erf_inv", places))], places, atol=1e-6)
+    np.testing.assert_array_equal(special("erf_inv", [-1.0, 1.0, 2.0]), [-math.inf, math.inf, math.nan])
 
 
 CONSTANT = "%c = stablehlo.constant dense<0.0> : tensor<f32>\n"

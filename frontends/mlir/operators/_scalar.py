@@ -219,29 +219,6 @@ def wide(build: Builder, x: Value) -> Value:
     return build.cast(x, "float32") if x.dtype in ("float16", "bfloat16") else x
 
 
-def erf_inv(build: Builder, x: Value) -> Value:
-    """Return the inverse of erf (M. Giles, Approximating the erfinv function, 2010; 1e-6 of single precision)."""
-    kind = x.dtype
-    x = build.cast(x, "float32")
-    square = build.elementwise("subtract", build.like(1, x), build.elementwise("square", x))
-    w = build.elementwise("negative", build.elementwise("log", square))
-    central = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
-               -0.00417768164, 0.246640727, 1.50140941)  # fmt: skip
-    tail = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
-            0.00943887047, 1.00167406, 2.83297682)  # fmt: skip
-
-    def polynomial(terms: tuple[float, ...], at: Value) -> Value:
-        found = build.like(terms[0], x)
-        for term in terms[1:]:
-            found = build.elementwise("add", build.elementwise("multiply", found, at), build.like(term, x))
-        return found
-
-    near = polynomial(central, build.elementwise("subtract", w, build.like(2.5, x)))
-    far = polynomial(tail, build.elementwise("subtract", build.elementwise("sqrt", w), build.like(3, x)))
-    factor = build.elementwise("where", build.elementwise("less", w, build.like(5, x)), near, far)
-    return build.cast(build.elementwise("multiply", factor, x), kind)
-
-
 def leading_zeros(build: Builder, x: Value) -> Value:
     """Count the bits before the first that is 1."""
     width, shift = np.dtype(x.dtype).itemsize * 8, 1

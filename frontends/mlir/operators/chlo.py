@@ -7,7 +7,7 @@ import numpy as np
 from ....graph.network import Value
 from ..discovery import Converter
 from ..node import Node
-from . import _scalar
+from . import _scalar, _special
 from ._scalar import by, same
 from .stablehlo_elementwise import compare as _compare
 from .stablehlo_shape import constant as _constant
@@ -19,10 +19,12 @@ asinh = same("asinh")
 atan = same("atan")
 atanh = same("atanh")
 cosh = same("cosh")
+digamma = by(_special.digamma)
 erf = same("erf")
-erf_inv = by(_scalar.erf_inv)
+erf_inv = by(_special.erf_inv)
 erfc = by(_scalar.erfc)
 is_inf = same("is_inf")
+lgamma = by(_special.lgamma)
 sinh = same("sinh")
 square = same("square")
 tan = same("tan")

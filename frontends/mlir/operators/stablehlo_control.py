@@ -8,7 +8,7 @@ from ....graph.network import Value
 from ..discovery import Converter
 from ..errors import UnsupportedOperation
 from ..node import Node
-from . import _scalar
+from . import _special
 
 _IDENTITIES = {
     "Sharding", "annotate_device_placement", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint",
@@ -29,7 +29,7 @@ def custom_call(node: Node) -> object:
     if target in _FUNCTIONS:
         return node.build.elementwise(_FUNCTIONS[target], node.value())
     if target == "mhlo.erf_inv":
-        return _scalar.erf_inv(node.build, node.value())
+        return _special.erf_inv(node.build, node.value())
     raise UnsupportedOperation(f"it calls '{target}', which is code outside of the program")
 
 
