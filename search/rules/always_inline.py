@@ -30,8 +30,9 @@ COSTLY = (
 )
 """Operations worth storing the result of rather than repeating."""
 MOST_REPEATED = 40
-"""Operations that a reader may get more by reading a neighbourhood: stencils of stencils grow with every stage. With 20
-and 80 none of 58 default schedules changes (Zen 3). A choice: a 3 x 3 window of four operations."""
+"""Operations that a reader may get more by reading a neighbourhood, and that several readers may each get: stencils of
+stencils grow with every stage. With 20 and 80 none of 58 default schedules changes (Zen 3). A choice: a 3 x 3 window of
+four operations."""
 
 
 @dataclass(frozen=True)
@@ -66,5 +67,7 @@ class AlwaysInline(SketchRule):
             len(readers) > 1 or any(r.is_reduction for r in readers)
         ):
             return False
+        if len(readers) > 1 and len(operations) > MOST_REPEATED:
+            return False  # of recurrences, whose terms read the two before them, code would grow by the golden ratio
         times = (neighbours_read(reader, block) for reader in readers)
         return all(n <= 1 or n * len(operations) <= MOST_REPEATED for n in times)
