@@ -123,6 +123,14 @@ def test_norm_of_halves_by_statistics_in_single_precision() -> None:
     np.testing.assert_allclose(found, norm(x.float()).detach().numpy(), rtol=2e-3, atol=1e-3)
 
 
+def test_running_sums_of_halves_are_rounded_once() -> None:
+    x = torch.rand(2, 400, generator=torch.Generator().manual_seed(0)).half()
+    net = lw.from_exported(exported(lambda x: x.cumsum(1), x))
+    (found,) = net.evaluate(**{net.input_names[0]: x.numpy()})
+    exact = x.double().cumsum(1).numpy()
+    assert found.dtype == np.float16 and np.abs(found - exact).max() <= np.spacing(exact.astype("float16")).max() / 2
+
+
 def _rows() -> Any:
     rows = torch.randn(5, 9, generator=torch.Generator().manual_seed(3))
     rows[1, 3] = float("nan")

@@ -172,7 +172,8 @@ def so_far(node: Node) -> Any:
         return node.apply("identity", node.cast(x, node.dtype))
     if x.shape[node.axis()] > _MOST_IN_A_ROW:
         node.prefer_pytorch(prod(x.shape) * x.shape[node.axis()], _MOST_STEPS)
-    return node.apply(name, node.cast(x, node.dtype), axis=node.axis())
+    wide = "float32" if node.dtype in ("float16", "bfloat16") else node.dtype  # summed, and rounded once
+    return node.cast(node.apply(name, node.cast(x, wide), axis=node.axis()), node.dtype)
 
 
 _MOST_IN_A_ROW = 32
