@@ -28,3 +28,5 @@ DIGAMMA_STEPS = 6
 """Steps by which an argument from 0.5 on is moved up: three terms of the asymptotic series are then within 2e-9."""
 DIGAMMA_SERIES = (1 / 12, -1 / 120, 1 / 252)
 """Of -digamma(y) + log(y) - 1 / (2 y), in powers of 1 / y^2 from the first on (Abramowitz and Stegun, 6.3.18)."""
+LEAST_FLOAT32 = 2.0**-149
+"""The least positive number of single precision (IEEE 754)."""

@@ -158,6 +158,14 @@ def test_special_functions_are_those_of_double_precision() -> None:
     np.testing.assert_array_equal(special("erf_inv", [-1.0, 1.0, 2.0]), [-math.inf, math.inf, math.nan])
 
 
+def test_next_numbers_are_numpy_s() -> None:
+    ends = [0.0, 1.0, -1.0, 3e38, -1e-40, math.inf, -math.inf, math.nan]
+    x, y = (np.array(each, "float32").ravel() for each in np.meshgrid(ends, ends))
+    kind = f"tensor<{len(x)}xf32>"
+    text = main(f"%0 = chlo.next_after %x, %y : {kind}, {kind} -> {kind}", f"%x: {kind}, %y: {kind}", kind)
+    np.testing.assert_array_equal(evaluated(text, x, y)[0], np.nextafter(x, y))
+
+
 CONSTANT = "%c = stablehlo.constant dense<0.0> : tensor<f32>\n"
 SORT = (
     '%0 = "stablehlo.sort"(%x) <{dimension = 0 : i64}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n'

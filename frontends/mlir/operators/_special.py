@@ -13,6 +13,7 @@ from ...approximations import (
     ERF_INV_TAIL,
     LANCZOS,
     LANCZOS_FIRST,
+    LEAST_FLOAT32,
 )
 from ..errors import UnsupportedOperation
 from ..node import Builder
@@ -91,3 +92,17 @@ def digamma(build: Builder, x: Value) -> Value:
     is_pole = on("logical_and", on("less_equal", on.x, 0), on("equal", on.x, on("floor", on.x)))
     made = on("where", is_low, turned, made)
     return on.result(on("where", is_pole, float("nan"), made))
+
+
+def next_after(build: Builder, x: Value, y: Value) -> Value:
+    """Return the float32 next to x on the way to y: one more or less in the integer that its bits are."""
+    if x.dtype != "float32":
+        raise UnsupportedOperation(f"next_after of {x.dtype} is not supported")
+    on, bits = _Single(build, x, "next_after"), build.elementwise("bitcast", x, dtype="int32")
+    grows = on("equal", on("greater", x, 0), on("greater", y, x))
+    step = build.elementwise("where", grows, build.like(1, bits), build.like(-1, bits))
+    moved = build.elementwise("bitcast", build.elementwise("add", bits, step), dtype="float32")
+    least = on("where", on("greater", y, 0), LEAST_FLOAT32, -LEAST_FLOAT32)
+    made = on("where", on("equal", x, 0), least, moved)
+    is_number = on("logical_and", on("equal", x, x), on("equal", y, y))
+    return on("where", on("equal", x, y), y, on("where", is_number, made, float("nan")))
