@@ -14,6 +14,7 @@ from ..build_limits import USUAL_LIMITS, BuildLimits
 from ..collector import collector_paused
 from ._steps import require_none
 from .carry_sums import CarrySums, carry_sums
+from .coarsen_predicates import CoarsenPredicates, coarsen_predicates
 from .end_loops import EndLoops, end_loops
 from .expand_pipelines import ExpandPipelines, expand_pipelines
 from .join_launches import JoinLaunches, join_launches
@@ -30,6 +31,7 @@ from .write_kernel import WriteKernel, write_kernel
 STEPS: tuple[type[ModulePass], ...] = (
     TellLoopsApart,
     KeepInRegisters,
+    CoarsenPredicates,
     PlaceBuffers,
     JoinLaunches,
     PlaceBarriers,
@@ -71,6 +73,7 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
         with collector_paused():
             tell_loops_apart(func, target.is_gpu)
             keep_in_registers(func, target.is_gpu)
+            coarsen_predicates(func, target.is_gpu)
             place_buffers(func, target.is_gpu)
             join_launches(func, target)
             place_barriers(func, target.is_gpu)

@@ -86,6 +86,8 @@ class _Nest:
         self.ranges = widest_ranges(self.loops)
         self.lanes = {loop.loop_name for loop in self.loops if loop.loop_kind == "vectorized"}
         self.copied = {loop.loop_name for loop in self.loops if loop.loop_kind == "unrolled"}
+        inside = blocks_in(op) if isinstance(op, ForOp) else [op]
+        self.steps = self.copied | self.lanes | {name for block in inside for name in reduce_loops(block)}
         self.predicates = _with_axes(c for block in asked for c in block.predicates)
         self.padding = _with_axes(c for block in asked for c in block.padding)
         self.masks = _with_axes(c for block in asked for c in block.masks)
@@ -152,11 +154,16 @@ class _Walk:
         return [c for c, axes in self._open(nest, nest.predicates) if axes <= set(self.names) and c in nest.shared]
 
     def _tiles(self, nest: _Nest) -> list[IndexExpr]:
-        """The conditions that do not hold everywhere in a nest, but do in whole tiles of it, where that pays."""
+        """The conditions that do not hold everywhere in a nest, but do in whole tiles of it, where that pays.
+
+        On a CPU a tile is what is copied and the lanes, and the steps of its sums, between which they stay in
+        registers: of several tiles in loops the last alone is cut.
+        """
         names = set(self.names)
         tiles = []
         for c, axes in self._open(nest, nest.predicates):
-            if not axes <= names and self._varies(nest, axes) and axes & nest.copied:
+            free = axes - names
+            if free and self._varies(nest, axes) and axes & nest.copied and (self.gpu or free <= nest.steps):
                 tiles.append(c)
         if isinstance(nest.op, ForOp) and nest.op.size > 1:
             tiles += [c for c, axes in self._open(nest, nest.padding) if self._varies(nest, axes)]
@@ -164,9 +171,13 @@ class _Walk:
         return [c for c in tiles if c not in self.whole and self._may_be_whole(nest, c)]
 
     def _varies(self, nest: _Nest, axes: frozenset[str]) -> bool:
-        """True where loops that are lanes neither here nor in the nest leave a condition over `axes` open."""
+        """True where loops that are lanes neither here nor in the nest leave a condition over `axes` open.
+
+        On a CPU lanes of the nest may where it is copied: each copy would ask its lanes anew.
+        """
         free = axes - set(self.names)
-        return free <= nest.ranges.keys() and not free & nest.lanes and self.lane not in free
+        by_lanes = free & nest.lanes and (self.gpu or not nest.copied)
+        return free <= nest.ranges.keys() and not by_lanes and self.lane not in free
 
     def _may_be_whole(self, nest: _Nest, condition: IndexExpr) -> bool:
         """True where a condition may hold for all iterations of a nest; notes it where copies of loops say no more."""

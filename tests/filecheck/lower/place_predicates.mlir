@@ -230,3 +230,30 @@ func.func @masked(%x: memref<8x16xf32> {lw.name = "x"}, %c: memref<16xf32> {lw.n
 // CHECK: lw_loop.block c
 // CHECK-NOT: lw_loop.versions
 // CHECK: lw_loop.block u
+// -----
+
+// Lanes of a nest that is copied have a version for whole tiles on a CPU, which stands around one tile: of those that
+// loops go through, the last alone asks its lanes.
+
+func.func @cut_lanes(%x: memref<40xf32> {lw.name = "x"}, %b: memref<8x40xf32> {lw.name = "b", lw.output}) {
+  lw_loop.for j0 in 2 {
+    lw_loop.for i0 in 4 {
+      lw_loop.for i1 in 2 unrolled {
+        lw_loop.for j1 in 2 unrolled {
+          lw_loop.for j2 in 16 vectorized {
+            lw_loop.block b (i in 8 = i0 * 2 + i1, j in 40 = j0 * 32 + j1 * 16 + j2) where (39 - j0 * 32 - j1 * 16 - j2 >= 0) writes %b[i, j] : memref<8x40xf32> {
+              %0 = lw_loop.load %x[j] : memref<40xf32>
+              lw_te.yield %0 : f32
+            }
+          }
+        }
+      }
+    }
+  }
+  func.return
+}
+
+// CHECK: func.func @cut_lanes
+// CHECK-NEXT: lw_loop.for j0 in 2 {
+// CHECK-NEXT: lw_loop.versions (39 - j0 * 32 - j1 * 16 - j2 >= 0) {
+// CHECK-NEXT: lw_loop.for i0 in 4 {
