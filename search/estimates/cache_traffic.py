@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from math import gcd, prod
 
 import numpy as np
@@ -77,6 +78,16 @@ class Operand:
         sets = np.minimum(starts, way_bytes / np.maximum(common, LINE_BYTES))
         return np.asarray(lines), np.asarray(lines / sets)
 
+    def lines_in_fullest(self, cover: Mapping[str, Array], way_bytes: int) -> Array:
+        """The lines of the set of a cache that has most of them, `(n,)`, where runs may be several lines long.
+
+        0 where no set has twice what each would have if lines were dealt out evenly.
+        """
+        lines, together = self.lines_a_set(cover, way_bytes)
+        run = np.maximum(1.0, self._spans(cover)[-1] * self.element_bytes / LINE_BYTES)
+        fullest = lines * run / np.minimum(way_bytes / LINE_BYTES, lines / together * run)
+        return np.asarray(np.where(fullest > 2 * np.maximum(1.0, lines * run * LINE_BYTES / way_bytes), fullest, 0.0))
+
 
 @dataclass(frozen=True)
 class Loop:
@@ -87,27 +98,44 @@ class Loop:
 
 
 def bytes_into(
-    caches: Sequence[float], operands: Sequence[Operand], cover: Mapping[str, Array], loops: Sequence[Loop]
+    caches: Sequence[float],
+    operands: Sequence[Operand],
+    cover: Mapping[str, Array],
+    loops: Sequence[Loop],
+    ways: Sequence[int] = (),
 ) -> list[Array]:
     """Return the bytes that loops around a tile, the innermost first, move into caches of some sizes, each `(n,)`.
 
     `cover` are the iterations of each axis in the tile. An operand that does not move along a loop is moved once for
     all its iterations where what one of them touches fits the cache; one that does has what iterations share once.
+    What is touched takes as much of a cache of so many `ways` as of the set that most of its lines share.
     """
     around = dict(cover)
     touched = [operand.footprint(around) for operand in operands]
     moved = [list(touched) for _ in caches]
     for loop in loops:
-        together = sum(touched)
+        taken = [_taken(operands, touched, around, *cache) for cache in zip_longest(caches, ways)]
         around[loop.axis] = around[loop.axis] * loop.trips
         touched = [
             o.footprint(around) if loop.axis in o.axes else old for o, old in zip(operands, touched, strict=True)
         ]
         for number, cache_bytes in enumerate(caches):
-            fits = together <= KEPT * cache_bytes
+            fits = taken[number] <= KEPT * cache_bytes
             pairs = zip(operands, touched, moved[number], strict=True)
             moved[number] = [
                 np.where(fits, now if loop.axis in operand.axes else before, before * loop.trips)
                 for operand, now, before in pairs
             ]
     return [np.asarray(sum(one)) for one in moved]
+
+
+def _taken(
+    operands: Sequence[Operand], touched: Sequence[Array], cover: Mapping[str, Array], size: float, ways: int | None
+) -> Array:
+    """Bytes of a cache that what operands touch takes: of strided ones as much as of the set that most lines share."""
+    found = np.asarray(sum(touched))
+    for operand, own in zip(operands, touched, strict=True):
+        if ways and operand.strides:
+            a_set = operand.lines_in_fullest(cover, int(size) // ways)
+            found = found + np.maximum(0.0, a_set * size / ways - own)
+    return found

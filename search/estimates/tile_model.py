@@ -27,6 +27,10 @@ L2_BYTES_PER_CYCLE = 32
 wide, and as fast where it is measured)."""
 L1_WAY_BYTES = 4096
 """Of the first-level cache: a page, by which caches are indexed before addresses are translated (the same manuals)."""
+L2_WAYS = 16
+"""Lines of a set of the second-level cache on current Intel cores; on AMD's there are 8 (the same manuals). Rows that
+are 8 KiB apart share few of its sets: of 2048 cubed 1024 rows by 128 terms, half a megabyte, came from further away for
+each 32 columns, at 80 to 90 GF/s; packed 115 to 128, MKL 140 in the same run (an Emerald Rapids)."""
 L3_BYTES_PER_CYCLE = 8
 """Bytes from the cache that cores share, of each: a quarter of what the same guide says. Of 4, 8 and 16 the first two
 chose candidates 9% from the best of 16, in geometric mean over ten operators, and the last 20% (Zen 3, one core)."""
@@ -107,7 +111,10 @@ class TileModel:
 
     `outer` are axes that are not tiled, and their extents. Axes that became lanes together are one axis here, under one
     name. `packed` are the elements that are laid out anew before the reduction, all at once, `pack_cycles` the cycles
-    of one, in a tile or before; `turning` are the cycles of an epilogue that writes along another axis.
+    of one, in a tile or before; `turning` are the cycles of an epilogue that writes along another axis. `panels` are
+    the places of the operands that each tile packs for itself; axes that are `whole` are extended to whole register
+    tiles. Sets of the second-level cache are counted where it `asks_sets`, which is where rows may be packed: elsewhere
+    the model that ships chose worse with them (a dilated convolution of 14x14x2048 34.8 ms for 24.9).
     """
 
     target: Target
@@ -125,6 +132,9 @@ class TileModel:
     pack_cycles: float = PACK_CYCLES
     packed: int = 0
     turning: float = 0.0
+    panels: tuple[int, ...] = ()
+    whole: frozenset[str] = frozenset()
+    asks_sets: bool = False
 
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The accumulators of a register tile, what it reads in vectors, and one broadcast fit the registers."""
@@ -157,10 +167,12 @@ class TileModel:
         """Factor of code that keeps no register free, and of tiles that do not divide what they are of."""
         sides: list[tuple[TiledAxis, npt.NDArray[np.int64]]] = [(axis, c[axis.inner]) for axis in self.rows]
         sides.append((self.vector, c[self.vector.inner] * c[self.lanes]))
-        left = [axis.extent % (c[axis.middle] * step) != 0 for axis, step in sides]
+        asked = [axis.name not in self.whole for axis, _ in sides]
+        left = [(axis.extent % (c[axis.middle] * step) != 0) & a for a, (axis, step) in zip(asked, sides, strict=True)]
         several = [(c[axis.middle] > 1) & (c[axis.middle] * step < axis.extent) for axis, step in sides]
         between = [a & b for a, b in zip(left, several, strict=True)]
-        cut = [a | (axis.extent % step != 0) for a, (axis, step) in zip(between, sides, strict=True)]
+        parts = zip(between, asked, sides, strict=True)
+        cut = [a | ((axis.extent % step != 0) & b) for a, b, (axis, step) in parts]
         ragged = RAGGED ** np.sum(between, axis=0) * np.where(np.sum(cut, axis=0) > 1, CUT_TWICE, 1.0)
         every = self._registers(c) >= self.target.vector_registers
         spilled = every & np.any([*left[:-1], np.zeros_like(every)], axis=0)
@@ -260,7 +272,8 @@ class TileModel:
             levels += [(self.target.l2_bytes, L3_BYTES_PER_CYCLE), (shared_bytes, MEMORY_BYTES_PER_CYCLE)]
         else:
             levels += [(self.target.l2_bytes, MEMORY_BYTES_PER_CYCLE)]
-        moved = bytes_into([size for size, _ in levels], touched, cover, loops)
+        ways = (0, L2_WAYS if self.asks_sets else 0, 0)[: len(levels)]
+        moved = bytes_into([size for size, _ in levels], touched, cover, loops, ways)
         return np.asarray(sum(one / rate for one, (_, rate) in zip(moved, levels, strict=True)))
 
     def _lost(self, c: Columns) -> Array:
@@ -315,7 +328,7 @@ class TileModel:
         around = LOOP_CYCLES / self._unrolled(c) + STORE_CYCLES * fmas / np.maximum(block, 1.0)
         balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
         cycles = (np.maximum(arithmetic, moves) + steps * around) * balance / self.target.cores
-        if self.panel == "inner":
+        if self.panels:
             cycles = cycles + self._packed_in_tiles(c) * (total / np.maximum(block, 1.0)) * tasks / self.target.cores
         if self.panel == "direct":
             cycles = cycles * UNPACKED
@@ -332,7 +345,6 @@ class TileModel:
         for loop in self._loops(c)[: len(self.reduce) + len(self.rows) + 1]:
             cover[loop.axis] = cover[loop.axis] * loop.trips
         elements = np.zeros(len(c[self.lanes]))
-        for operand in self.operands:
-            if self.vector.name in operand.axes:
-                elements = elements + operand.footprint(cover) / self.element_bytes
+        for place in self.panels:
+            elements = elements + self.operands[place].footprint(cover) / self.element_bytes
         return np.asarray(elements * self.pack_cycles)

@@ -18,7 +18,8 @@ from ..sketch.hole import Derived, Hole, Kind, Limit
 from ..structure.anchor import Anchor, Operand
 from ._ahead import may_be_packed_ahead
 from ._lanes import threads_pay, upto
-from ._reduce_steps import covers, divides, steps_of
+from ._reduce_steps import UNROLLED, covers, divides, divides_badly, steps_of
+from ._row_panel import covers_padded, padded_blocks, panel_rows, row_operand, turned_rows
 from ._turned_epilogue import stored_apart_cycles, turning_cycles
 
 SMALL = 8
@@ -59,6 +60,8 @@ class Variant:
 
     `panel` is direct (not packed), root (before all tiles), inner (in a tile), or ahead (a constant, before any run).
     `epilogue` is in the tile or apart. `runs` is the axis whose tiles stay in a run of filters that read the same data.
+    Where `packs_rows` is set the operand of the rows is packed too, before all tiles if the other one is, else in a
+    tile.
     """
 
     vector: tuple[Axis, ...]
@@ -66,6 +69,7 @@ class Variant:
     inline_pads: bool
     epilogue: str = "tile"
     runs: str = ""
+    packs_rows: bool = False
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -76,7 +80,8 @@ class Variant:
     def name(self) -> str:
         pads = "_padded" if self.inline_pads else ""
         apart = "_apart" if self.epilogue == "apart" else ""
-        return f"{'_'.join(self.axes)}_{self.panel}{pads}{apart}"
+        rows = "_rows" if self.packs_rows else ""
+        return f"{'_'.join(self.axes)}_{self.panel}{rows}{pads}{apart}"
 
 
 def variants(anchor: Anchor, target: Target) -> Iterator[Variant]:
@@ -91,6 +96,8 @@ def variants(anchor: Anchor, target: Target) -> Iterator[Variant]:
             yield Variant(group, panel, False, runs=runs)
             if anchor.pads and panel == "direct":
                 yield Variant(group, panel, True, runs=runs)
+            if panel != "direct" and row_operand(anchor, group) is not None:
+                yield Variant(group, panel, False, packs_rows=True)
     for group in _channel_axes(within, target):
         for panel in _panels(within, group):
             yield Variant(group, panel, False, runs=groups)
@@ -105,10 +112,11 @@ def _grouped_axis(anchor: Anchor) -> str:
 def _vector_axes(anchor: Anchor, target: Target) -> list[tuple[Axis, ...]]:
     """Return the axes for lanes: the last axis; where few vectors of it leave a tail, it and the one before as one.
 
-    Both where a row has half a vector at least, the narrowest there is: it may be read in place, and both as one are
-    packed element by element, for each channel anew where these have operands of their own. Rows of 7, one Zen 3 core:
-    a depthwise convolution of 960 channels 81 us for 887, one of 320 in groups of 16 180 us for 4650, a plain one of
-    batch 8 1.7 ms for 2.8.
+    Both where a row has half a vector at least, and where each channel has operands of its own more than half of the
+    narrowest vector: it may be read in place, and both as one are packed element by element, for each channel anew.
+    Rows of 7, one Zen 3 core: a depthwise convolution of 960 channels 81 us for 887, one of 320 in groups of 16 180 us
+    for 4650, a plain one of batch 8 1.7 ms for 2.8. On an Emerald Rapids, whose narrowest vector has 8 lanes, a
+    depthwise one of 672 channels with stride 2 0.35 ms for 2.5, one of 768 and a batch of 32 1.8 ms for 20.
     """
     *others, last = anchor.spatial
     lanes = target.vector_bytes // element_bytes(anchor.element)
@@ -118,7 +126,8 @@ def _vector_axes(anchor: Anchor, target: Target) -> list[tuple[Axis, ...]]:
     if len(moving) == len(anchor.operands) or not all(others[-1].name in o.axes for o in moving):
         return [(last,)]
     both = (others[-1], last)
-    return [both] if last.extent < lanes // 2 else [both, (last,)]
+    is_shared = any(anchor.shared_by_all(a.name) for a in others)
+    return [both] if last.extent < lanes // 2 and (not is_shared or last.extent <= lanes // 4) else [both, (last,)]
 
 
 def _channel_axes(anchor: Anchor, target: Target) -> Iterator[tuple[Axis, ...]]:
@@ -170,11 +179,15 @@ class RowTile:
 
 @dataclass(frozen=True)
 class ReduceTile:
-    """A reduce axis in blocks, and unrolled steps; `block` is None where it is one block."""
+    """A reduce axis in blocks, and unrolled steps; `block` is None where it is one block.
+
+    One that `is_padded` has whole steps, those beyond its end of zeros.
+    """
 
     axis: Axis
     block: Hole | None
     unroll: Hole
+    is_padded: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,7 +196,8 @@ class TilePlan:
 
     `vectors` of so many `lanes` are side by side in a register tile, `vector_middle` times that in a cache tile.
     `moving` are the operands along the lanes, `packed` the names of their buffers, `panel_width` the lanes of a panel,
-    None where nothing is packed. `turning` are the cycles of an epilogue that writes along another axis. `numbers` are
+    None where nothing is packed. `still` is the operand of the rows where it is packed too, `turned` how many of its
+    rows are transposed together. `turning` are the cycles of an epilogue that writes along another axis. `numbers` are
     all holes and derived numbers, in the order they have in a sketch. `runs` keeps tiles within runs of filters.
     """
 
@@ -199,6 +213,8 @@ class TilePlan:
     moving: tuple[Operand, ...]
     packed: frozenset[str]
     panel_width: Derived | None
+    still: Operand | None
+    turned: Derived | None
     turning: float
     numbers: tuple[Hole | Derived, ...]
     runs: Limit | None = None
@@ -206,6 +222,15 @@ class TilePlan:
     @property
     def block(self) -> str:
         return self.anchor.block
+
+    @property
+    def padded(self) -> tuple[str, ...]:
+        """The spatial axes that are padded to whole register tiles: those of packed operands."""
+        if self.still is None:
+            return ()
+        rows = tuple(t.axis.name for t in self.rows if t.axis.name in self.still.axes)
+        whole = len(self.variant.vector) == 1 and self.variant.panel != "ahead"
+        return (*rows, *(self.variant.axes if whole else ()))
 
     @property
     def is_parallel(self) -> bool:
@@ -230,9 +255,11 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     outer = [a for a in rest if anchor.shared_by_all(a.name)] + rows[:-MOST_ROWS]
     lanes, vectors, vector_middle = _vector_holes(anchor, variant, target)
     left = max(1, (target.vector_registers - 2) // (vectors.default + 1))
-    by_reuse = _row_tiles(anchor, variant, rows[-MOST_ROWS:], left)
+    still = row_operand(anchor, variant.vector) if variant.packs_rows else None
+    by_reuse = _row_tiles(anchor, variant, rows[-MOST_ROWS:], left, still)
     runs = _in_runs(variant, run, (lanes, vectors, vector_middle), by_reuse)
-    reduce = tuple(_reduce_tile(anchor.block, axis) for axis in anchor.reduce)
+    padded = still is not None and variant.panel != "ahead"
+    reduce = tuple(_reduce_tile(anchor.block, axis, padded) for axis in anchor.reduce)
     holes = [lanes, vectors, vector_middle]
     holes += [hole for tile in by_reuse for hole in (tile.inner, tile.middle)]
     holes += [hole for tile in reduce for hole in (tile.unroll, tile.block) if hole is not None]
@@ -241,12 +268,16 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
         names = lanes.name, vectors.name
         width = Derived.of(f"{anchor.block}_panel_width", lambda c: c[names[0]] * c[names[1]], (lanes, vectors))
     moving = tuple(vector_operands(anchor, variant.vector))
+    tiles = tuple(sorted(by_reuse, key=lambda tile: rows.index(tile.axis)))
+    turned = None
+    if still is not None:
+        turned = turned_rows(f"{anchor.block}_turned_rows", [t.inner for t in tiles if t.axis.name in still.axes][-1])
     return TilePlan(
         anchor,
         variant,
         target,
         tuple(outer),
-        tuple(sorted(by_reuse, key=lambda tile: rows.index(tile.axis))),
+        tiles,
         lanes,
         vectors,
         vector_middle,
@@ -254,8 +285,10 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
         moving,
         frozenset(operand.name for operand in moving),
         width,
+        still,
+        turned,
         turning,
-        (*holes, *([width] if width is not None else [])),
+        (*holes, *(number for number in (width, turned) if number is not None)),
         runs,
     )
 
@@ -276,22 +309,29 @@ def _vector_holes(anchor: Anchor, variant: Variant, target: Target) -> tuple[Hol
     return lanes, vectors, _hole(anchor.block, "vector_tile", upto(MIDDLE_TILES, most), 1, axis="vector")
 
 
-def _row_tiles(anchor: Anchor, variant: Variant, rows: Sequence[Axis], left: int) -> list[RowTile]:
+def _row_tiles(
+    anchor: Anchor, variant: Variant, rows: Sequence[Axis], left: int, still: Operand | None
+) -> list[RowTile]:
     """The tiles of rows, which share the `left` registers: first those along which the vectors' operands are reused."""
     moving = {n for o in vector_operands(anchor, variant.vector) for n in o.axes}
     tiles = []
     for axis in sorted(rows, key=lambda a: (a.name in moving, -rows.index(a))):
         usual = min(left, axis.extent, USUAL_ROWS)
-        inner = _hole(anchor.block, f"{axis.name}_rows", upto(ROW_TILES, axis.extent), usual, axis=axis.name)
+        packed = still is not None and axis.name in still.axes
+        choices = panel_rows(axis.extent) if packed else upto(ROW_TILES, axis.extent)
+        inner = _hole(anchor.block, f"{axis.name}_rows", choices, usual, axis=axis.name)
         middle = _hole(anchor.block, f"{axis.name}_tile", upto(MIDDLE_TILES, axis.extent), 1, axis=axis.name)
         tiles.append(RowTile(axis, middle, inner))
         left //= max(1, usual)
     return tiles
 
 
-def _reduce_tile(block: str, axis: Axis) -> ReduceTile:
+def _reduce_tile(block: str, axis: Axis, may_be_padded: bool) -> ReduceTile:
     if axis.extent <= SMALL:
         return ReduceTile(axis, None, _hole(block, f"{axis.name}_unroll", (1, axis.extent), 1, "unroll"))
+    if may_be_padded and divides_badly(axis.extent):
+        unroll = _hole(block, f"{axis.name}_unroll", UNROLLED, 4, "unroll")
+        return ReduceTile(axis, _hole(block, f"{axis.name}_block", padded_blocks(axis.extent), 64), unroll, True)
     steps = steps_of(axis.extent)
     unroll = _hole(block, f"{axis.name}_unroll", steps.unrolls, steps.unroll, "unroll")
     return ReduceTile(axis, _hole(block, f"{axis.name}_block", steps.blocks, steps.block), unroll)
@@ -308,8 +348,12 @@ def _in_runs(variant: Variant, run: int, vector: tuple[Hole, ...], rows: Sequenc
 
 
 def block_limits(plan: TilePlan) -> list[Limit]:
-    """Blocks cover their reduce axes, and tiles divide runs of filters."""
-    covered = [covers(t.axis.extent, t.block, t.unroll) for t in plan.reduce if t.block is not None]
+    """Blocks cover their reduce axes, or those that are padded, and tiles divide runs of filters."""
+    covered = [
+        (covers_padded if t.is_padded else covers)(t.axis.extent, t.block, t.unroll)
+        for t in plan.reduce
+        if t.block is not None
+    ]
     return covered + ([plan.runs] if plan.runs is not None else [])
 
 
@@ -317,7 +361,8 @@ def tile_model(plan: TilePlan) -> TileModel:
     """Return the model of a plan's candidates."""
     vector = plan.variant.vector
     extents = {a.name: a.extent for a in (*plan.anchor.spatial, *plan.anchor.reduce)}
-    packed = sum(prod(extents[n] for n in o.axes) for o in plan.moving) if plan.variant.panel == "root" else 0
+    panels = [*plan.moving, *([plan.still] if plan.still is not None else [])]
+    packed = sum(prod(extents[n] for n in o.axes) for o in panels) if plan.variant.panel == "root" else 0
     in_vectors = all(
         operand.steps_along(vector[-1].name) or _elements_in_a_row(operand, plan.anchor.reduce) >= SHORTEST_LINE
         for operand in plan.moving
@@ -341,7 +386,16 @@ def tile_model(plan: TilePlan) -> TileModel:
         pack_cycles=PACK_CYCLES if in_vectors else APART_PACK_CYCLES,
         packed=packed,
         turning=plan.turning,
+        panels=tuple(place for place, o in enumerate(plan.anchor.operands) if o in _packed_in_tiles(plan)),
+        whole=frozenset(plan.padded),
+        asks_sets=row_operand(plan.anchor, vector) is not None,
     )
+
+
+def _packed_in_tiles(plan: TilePlan) -> tuple[Operand, ...]:
+    """The operands that each tile packs for itself."""
+    inner = plan.moving if plan.variant.panel == "inner" else ()
+    return (*inner, plan.still) if plan.still is not None and plan.variant.panel != "root" else inner
 
 
 def _elements_in_a_row(operand: Operand, reduce: Sequence[Axis]) -> int:
@@ -362,7 +416,7 @@ def _touched(plan: TilePlan, operand: Operand) -> traffic.Operand:
     """Return what the tiles touch of an operand; as it is packed, an element for each point of its axes."""
     lanes, used = set(plan.variant.axes), [e.axes() for e in operand.indices]
     linear = all(e.is_linear_in(n) for e in operand.indices for n in e.axes())
-    is_packed = operand.name in plan.packed and plan.variant.panel != "direct"
+    is_packed = (operand.name in plan.packed and plan.variant.panel != "direct") or operand is plan.still
     if is_packed or not linear or (len(lanes) > 1 and lanes & set(operand.axes)):
         return _touched_together(plan, operand.axes)
     terms = [

@@ -12,6 +12,7 @@ from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
+from ...passes.schedule.pad import Pad
 from ...passes.schedule.parallel import Parallel
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
@@ -85,9 +86,14 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     model = tile_model(plan)  # before arguments that are packed ahead are replaced
     draft.add(*plan.numbers)
     draft.limits += block_limits(plan)
+    if plan.still is not None:
+        _keep_sums(draft, plan)
+        _extend(draft, plan)
     panels = _pack(draft, plan)
     _pad(draft, plan, panels)
     loops = _tile(draft, plan)
+    if plan.still is None:
+        _keep_sums(draft, plan)
     _accumulate(draft, plan, loops)
     for panel in panels:
         _place(draft, plan, loops, panel)
@@ -101,11 +107,32 @@ def _pack(draft: Draft, plan: TilePlan) -> list[str]:
     """Lay the operands along the lanes out anew; the blocks that do so in each run."""
     if plan.panel_width is None:
         return []
+    rows = [_row_panel(draft, plan, plan.still)] if plan.still is not None else []
     if plan.variant.panel != "ahead":
-        return [_panel(draft, plan, operand) for operand in plan.moving]
+        return [*(_panel(draft, plan, operand) for operand in plan.moving), *rows]
     for operand in plan.moving:
         pack_ahead(draft, plan.block, operand, plan.variant.axes, plan.panel_width)
-    return []
+    return rows
+
+
+def _extend(draft: Draft, plan: TilePlan) -> None:
+    """Extend axes that both panels or one hold to whole register tiles and steps: what is beyond is zero in panels."""
+    factors = {t.axis.name: t.inner for t in plan.rows} | {plan.variant.axes[-1]: plan.panel_width}
+    factors |= {t.axis.name: t.unroll for t in plan.reduce if t.is_padded}
+    for name in (*plan.padded, *(t.axis.name for t in plan.reduce if t.is_padded)):
+        draft.do(Pad, block=plan.block, loop=name, factor=factors[name])
+
+
+def _row_panel(draft: Draft, plan: TilePlan, operand: Operand) -> str:
+    """`a[n, i, k]` -> `a_panel[n, i / rows, k, i % rows]`; the block that copies."""
+    label = f"{operand.name}_panel"
+    rows = {t.axis.name: t.inner for t in plan.rows if t.axis.name in operand.axes}
+    spatial = [a.name for a in plan.anchor.spatial if a.name in operand.axes]
+    reduce = [t.axis.name for t in plan.reduce if t.axis.name in operand.axes]
+    outer = [[f"{n}/", rows[n]] if n in rows else n for n in spatial]
+    layout = (*outer, *reduce, *([f"{n}%", rows[n]] for n in spatial if n in rows))
+    draft.do(CacheRead, block=plan.block, buffer=operand.name, scope="global", layout=layout, label=label)
+    return label
 
 
 def _panel(draft: Draft, plan: TilePlan, operand: Operand) -> str:
@@ -159,14 +186,20 @@ def _tile(draft: Draft, plan: TilePlan) -> _TileLoops:
     return _TileLoops(task, blocks[0] if blocks else task, lanes)
 
 
+def _keep_sums(draft: Draft, plan: TilePlan) -> None:
+    """Sums in a buffer of their own, which is a tile's."""
+    output = plan.anchor.output
+    if plan.anchor.epilogue is None:
+        draft.do(CacheWrite, block=plan.block, buffer=output, scope="local", label=f"{output}_tile")
+    else:
+        draft.do(SetScope, block=plan.block, scope="local")
+
+
 def _accumulate(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
-    """Sums of a tile in registers, and what takes them from there: the epilogue, or a copy."""
+    """Take the sums of a tile from where they are kept, by the epilogue or a copy."""
     block, out, buffer = plan.block, plan.anchor.epilogue, plan.anchor.output
     if out is None:
         out = buffer = f"{plan.anchor.output}_tile"
-        draft.do(CacheWrite, block=block, buffer=plan.anchor.output, scope="local", label=out)
-    else:
-        draft.do(SetScope, block=block, scope="local")
     draft.do(ReverseComputeAt, block=out, loop=loops.tasks)
     fused = plan.variant.axes
     if len(fused) > 1 or plan.variant.vector[-1] != plan.anchor.spatial[-1]:
@@ -178,11 +211,12 @@ def _accumulate(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
 
 def _place(draft: Draft, plan: TilePlan, loops: _TileLoops, panel: str) -> None:
     """Pack a panel in lines or in lanes: in each tile, or before all of them, by all threads."""
-    if plan.variant.panel == "inner":
+    if plan.variant.panel != "root":
         draft.do(ComputeAt, block=panel, loop=loops.blocks, unit_loops=True)  # a panel may be one lane wide
     line = _line(draft, panel)
     lanes = draft.loops(panel)[-1]
-    draft.do(Split, block=panel, loop=lanes, factors=(0, plan.lanes))
+    width = plan.turned if plan.still is not None and panel == f"{plan.still.name}_panel" else plan.lanes
+    draft.do(Split, block=panel, loop=lanes, factors=(0, width))
     if line is not None:
         _copy_lines(draft, panel, *line)
     draft.do(Vectorize, block=panel, loop=f"{lanes}1")

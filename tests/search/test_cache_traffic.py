@@ -118,7 +118,8 @@ def estimated(extent: int, **numbers: int) -> float:
         k = te.reduce_axis((0, 256), name="k")
         return [a, b, te.compute((extent, 256), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")]
 
-    sketch = SearchTask(rows, target="llvm cores=1 vector_bytes=32 vector_registers=16 l1_bytes=1048576").sketches[0]
+    task = SearchTask(rows, target="llvm cores=1 vector_bytes=32 vector_registers=16 l1_bytes=1048576")
+    sketch = next(sketch for sketch in task.sketches if sketch.name == "j_root")
     wanted = {"c_lanes": 8, "c_vectors": 2, "c_vector_tile": 1, "c_i_rows": 4, "c_i_tile": 1, "c_k_unroll": 4}
     wanted |= {"c_k_block": 64, **numbers}
     row = [hole.choices.index(wanted[hole.name]) for hole in sketch.holes]
