@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from operator import add
 
 import numpy as np
 import numpy.typing as npt
@@ -25,15 +28,30 @@ SHARED_LATENCY = 24
 """Cycles that a reduction step waits for its operands where it is not unrolled with the next ones. About what
 microbenchmarks of Volta and later give of a load (Jia et al. 2018: 19)."""
 COPY_INSTRUCTIONS = 6
-"""Instructions to move one vector to shared memory, address arithmetic included. Counted in the code, not measured."""
+"""Instructions to move one vector to shared memory. Counted in the code, not measured."""
+DIVISION_INSTRUCTIONS, BOUND_INSTRUCTIONS = 8.0, 28.0
+"""Instructions to take an element's place in a tile apart by one more dimension, and to find out where it lies in what
+is padded. Fitted, as are the other numbers below that say so: to 4,500 measured candidates of 192 products and
+convolutions (an H200; `benchmarks/samples`), by robust regression of log2 of their times. Without the fitted terms,
+convolutions took 1.6 times their estimates in the mean, and of 120 workloads what was estimated least took 1.46 times
+the fastest one's time; with a fit to these 1.06, and 1.19 of 60 others that were measured afterwards."""
+DEPENDENT_CYCLES = 0.74
+"""Cycles more that an instruction of a copy takes in a block alone, as it waits for the one before. Fitted."""
+LOADS_AHEAD = 5
+"""Loads of a copy without a pipeline that are under way at a time: the others wait for these. Fitted."""
+RESULT_INSTRUCTIONS, RESULT_LINE_CYCLES = 10.0, 1.2
+"""Instructions to write a result, its epilogue and the test where it lies included, and cycles for each line that the
+results of a warp lie in. Fitted."""
+LINE_ELEMENTS = 32
+"""Elements of float32 in a line of a cache, of 128 bytes."""
 STEP_INSTRUCTIONS = 6
 """Instructions of a loop around a reduction step that is not unrolled. Counted in the code, not measured."""
 FILL_INSTRUCTIONS = 20
 """Instructions around one fill of shared memory and its use, about. A choice: two barriers, a test and the addresses of
 two copies; more would favour fewer, larger fills."""
-UNROLLED_LATENCY = 2.0
-"""Cycles that a reduction step waits for operands where it is unrolled with others. A choice: a twelfth of the latency,
-as some twelve loads are on their way; more would favour unrolling."""
+UNROLLED_LATENCY = 4.0
+"""Cycles that a reduction step waits for operands where it is unrolled with others. Fitted: a sixth of the latency, as
+some six loads are on their way."""
 SHARED_RESERVED = 1024
 """Bytes of shared memory that CUDA takes for each resident block (CUDA C++ programming guide, from 8.0 on)."""
 VECTOR_GAIN = 0.25
@@ -55,6 +73,10 @@ kernels that take long."""
 CLUSTER_JOIN_S = 1.1e-6
 """The same for blocks of a cluster that wait for each other and read what they wrote. On an H200 they saved 0.3 to 0.5
 us over a second kernel with the same tiles, for products, convolutions and attention of 3 to 7 us."""
+MOST_GUARDED = 4
+"""Results of a thread along a pair of axes whose last tile is not full: each has a test of its own, and a thread seven
+predicates. Convolutions of 512x14x14, batch 8, and 256x14x14, batch 32, took 2,430 and 1,004 us on an H200 with seven
+such results, about 250 with others; five took up to 7.5 times their estimate."""
 MOST_HELD = 32
 """Elements that a thread may have on their way to shared memory: each is loaded and stored by code of its own. A
 choice: an eighth of the registers of a thread."""
@@ -92,8 +114,9 @@ class GpuOperand:
     """The tile of an operand in shared memory, dimension by dimension.
 
     `vector` names the hole of elements that a thread copies at once, `row` the axis that neighbours lie along. In a
-    `turned` one, neighbours in global memory are a row apart. A `run` is a row of global memory: where vectors do not
-    divide it, elements are copied one by one.
+    `turned` one, neighbours in global memory are a row apart. Of the last spans, `whole` are in each tile as a whole:
+    elements of the one before go on behind them. A `run` is what lies side by side in global memory, 1 where it is
+    `padded` and rows begin anywhere: where vectors do not divide it, elements are copied one by one.
     """
 
     spans: tuple[Span, ...]
@@ -101,6 +124,39 @@ class GpuOperand:
     row: str
     turned: bool = False
     run: int = 1
+    whole: int = 0
+    padded: bool = False
+
+    @property
+    def rows(self) -> tuple[Span, ...]:
+        """The spans whose elements lie apart from each other."""
+        return self.spans[: max(0, len(self.spans) - self.whole - 1)]
+
+    @property
+    def contiguous(self) -> tuple[Span, ...]:
+        """The spans whose elements lie side by side in global memory."""
+        return self.spans[len(self.rows) :]
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """A thread's copies of operands for one fill: its instructions and its loads of global memory.
+
+    `stored` and `fetched` are cycles that a warp's take of shared memory, and of the first-level cache.
+    """
+
+    instructions: Array
+    loads: Array
+    stored: Array
+    fetched: Array
+
+    def __add__(self, other: _Copies) -> _Copies:
+        return _Copies(
+            self.instructions + other.instructions,
+            self.loads + other.loads,
+            self.stored + other.stored,
+            self.fetched + other.fetched,
+        )
 
 
 @dataclass(frozen=True)
@@ -179,10 +235,7 @@ class GpuModel:
         """Elements that an operand's index expressions reach in a tile of these sizes."""
         words = np.ones(len(next(iter(sizes.values()))))  # also of an operand that only moves with whole blocks
         for span in operand.spans:
-            reach = np.ones(1)
-            for name, stride in span.strides:
-                reach = reach + (sizes[name] - 1) * stride
-            words = words * reach
+            words = words * _reach(span, sizes)
         if operand.turned:
             words = words / sizes[operand.row] * (sizes[operand.row] + (PADDING - sizes[operand.row]) % BANKS)
         return words
@@ -243,10 +296,14 @@ class GpuModel:
         """True where no thread's results go on from one row of a pair of axes to the next, or each thread has one.
 
         Where they do their places depend on the thread, and they are in local memory: of candidates for a convolution
-        of 256x14x14, batch 32, that take 250 to 400 us on an H200 otherwise, one took 41,506.
+        of 256x14x14, batch 32, that take 250 to 400 us on an H200 otherwise, one took 41,506. Nor has a thread more
+        than `MOST_GUARDED` results along the pair where its last tile is not full.
         """
-        inner = c[self.axes[-1].inner]
-        return np.asarray(self.pair[1][1] % inner == 0) if self.pair is not None else np.ones(len(inner), dtype=bool)
+        last, inner = self.axes[-1], c[self.axes[-1].inner]
+        if self.pair is None:
+            return np.ones(len(inner), dtype=bool)
+        full = last.extent % self._tile(c, last) == 0
+        return np.asarray((self.pair[1][1] % inner == 0) & (full | (inner <= MOST_GUARDED)))
 
     def _pipeline_fits(self, c: Columns) -> npt.NDArray[np.bool_]:
         """No more stages than iterations of the innermost loop that fills shared memory, and none idle."""
@@ -307,8 +364,23 @@ class GpuModel:
                 # Vectors with gaps between them meet in the same banks.
                 conflicts = np.where((width > 1) & (here > 1), c[axis.inner] / width, 1.0)
         distinct = distinct * np.minimum(lanes, self._slices(c))
-        loads = words / width
-        return words, loads, np.maximum(loads, distinct / BANKS * conflicts)
+        kept = self._kept(c, operand)
+        loads = words / width if kept is None else words * kept
+        return words, loads, np.maximum(loads, distinct / BANKS * conflicts * (1.0 if kept is None else kept))
+
+    def _kept(self, c: Columns, operand: GpuOperand) -> Array | None:
+        """The part of a thread's elements that is loaded, where a window slides along its results; None where none is.
+
+        Each is loaded once for all taps, by itself: with a load for each tap, what is estimated least of depthwise
+        convolutions takes 1.41 times the fastest one's time, and 1.28 so (an H200, 21 of them).
+        """
+        last = self.pair[1][0] if self.pair is not None else self.axes[-1].name
+        for strides in (dict(span.strides) for span in operand.spans):
+            taps = max([r.extent for r in self.reduce if r.name in strides and not r.step], default=1)
+            if last in strides and taps > 1:
+                inner = c[self.axes[-1].inner].astype(np.float64)
+                return np.minimum(1.0, ((inner - 1) * strides[last] + taps) / (inner * taps))
+        return None
 
     def _store_conflicts(self, c: Columns, operand: GpuOperand) -> Array:
         """Number of threads of a warp that store into one bank while they transpose an operand, with its padding."""
@@ -324,70 +396,92 @@ class GpuModel:
             longest = np.maximum(longest, run)
         return longest
 
-    def _aligned(self, c: Columns, operand: GpuOperand) -> npt.NDArray[np.bool_]:
-        """True where vectors of an operand in global memory begin at multiples of their size."""
-        width = c[operand.vector]
-        return np.asarray(operand.run % width == 0)
+    def _copies_of(self, c: Columns, operand: GpuOperand, sizes: dict[str, Array]) -> _Copies:
+        """The copies of an operand. A vector that does not begin at a multiple of its size is loaded by elements.
 
-    def _lines(self, c: Columns, operand: GpuOperand) -> Array:
-        """Lines of the first-level cache that a warp asks for at once, as it copies an operand."""
+        Without registers so is one of a turned operand, by lanes that are a vector apart: each as often as it has
+        elements. Of 32 dense layers, what is estimated least takes 1.10 times the fastest one's time so, 1.15 else (an
+        H200): 384x1024 to 4096 took 116 us by vectors of two, 90 through registers.
+        """
+        width, ones = c[operand.vector].astype(np.float64), self._ones(c)
+        beside = np.prod([_reach(span, sizes) for span in operand.contiguous], axis=0) * ones
+        straight = beside % width == 0
+        apart = (operand.run % width != 0) | ~straight
+        through = c[self.registers] * (c[self.stages] > 1)
+        vectors = np.ceil(self._planned_tile(operand, sizes) / self.threads(c) / width)
+        stores = np.where(apart | operand.turned, width, 1.0)
+        loads = np.where(apart, width, np.where(through, 1.0, stores))
+        divisions = np.sum([_reach(span, sizes) > 1 for span in operand.rows], axis=0) * np.where(straight, 1.0, width)
+        strided = np.where(through | (not operand.turned), 1.0, width)
+        each = COPY_INSTRUCTIONS * strided + BOUND_INSTRUCTIONS * operand.padded
+        instructions = DIVISION_INSTRUCTIONS * divisions + each * loads + COPY_INSTRUCTIONS * through * stores
+        lines = self._lines(c, operand, beside)
+        stored = vectors * stores * self._store_conflicts(c, operand)
+        return _Copies(vectors * instructions, vectors * loads, stored, vectors * loads * lines)
+
+    def _lines(self, c: Columns, operand: GpuOperand, beside: Array) -> Array:
+        """Lines of the first-level cache that a warp asks for at once, as it copies rows of so many elements."""
         width = c[operand.vector].astype(np.float64)
         run = self._step(c) * self._slices(c) if operand.turned else np.full(len(width), float(WARP))
-        return np.minimum(WARP, width * np.maximum(WARP / run, 1.0) * self.element_bytes / 4)
+        lines = width * np.maximum(WARP / run, 1.0) * self.element_bytes / 4
+        return np.minimum(WARP, np.maximum(lines, WARP * width / beside))
+
+    def _resident(self, c: Columns, planned: Array) -> Array:
+        """Blocks that a multiprocessor has at a time, of `planned_elements`."""
+        on, threads = multiprocessor_of(self.target), self.threads(c)
+        registers = np.minimum(on.registers_per_thread, self._registers(c, planned) + SPARE_REGISTERS)
+        shared_bytes = (planned + self.joined_elements(c)) * self.element_bytes + SHARED_RESERVED
+        found = np.minimum(on.threads // threads, on.shared_bytes // shared_bytes)
+        found = np.minimum(found, on.registers // (np.ceil(registers / 8) * 8 * threads))
+        return np.asarray(np.clip(found, 1, on.blocks))
+
+    def _of_results(self, c: Columns) -> Array:
+        """Cycles of one of a multiprocessor's schedulers to write the results of one of its warps."""
+        last, on = self.axes[-1], multiprocessor_of(self.target)
+        lanes = np.minimum(WARP, c[last.thread]).astype(np.float64)
+        lines = np.minimum(WARP, WARP / lanes * np.ceil(lanes * c[last.inner] / LINE_ELEMENTS))
+        each = np.maximum(RESULT_INSTRUCTIONS, RESULT_LINE_CYCLES * on.schedulers * lines)
+        return np.asarray(self._accumulators(c) * each)
 
     def _cycles(self, c: Columns) -> Array:
         """Cycles from the first block of threads to the last."""
-        threads, accumulators = self.threads(c), self._accumulators(c)
-        blocks, step, on = self._blocks(c), self._step(c), multiprocessor_of(self.target)
-        stages, through = c[self.stages].astype(np.float64), c[self.registers] * (c[self.stages] > 1)
-        sizes = self._extents(c)
-        depth = np.ones(len(threads))
-        for r in self.reduce:
-            depth = depth * r.extent
-        if self.split:
-            depth = depth / c[self.split]
-        loads, cycles, moves, stored, fetched = (np.zeros(len(threads)) for _ in range(5))
-        for operand in self.operands:
-            _, instructions, wavefronts = self._loads(c, operand)
-            loads, cycles = loads + instructions, cycles + wavefronts
-            vectors = self._planned_tile(operand, sizes) / threads / c[operand.vector]
-            apart = ~self._aligned(c, operand)
-            stores = np.where(apart | operand.turned, c[operand.vector], 1)
-            fetches = np.where(apart, c[operand.vector], np.where(through, 1, stores))
-            moves = moves + np.ceil(vectors) * (COPY_INSTRUCTIONS * fetches + through * stores)
-            stored = stored + np.ceil(vectors) * stores * self._store_conflicts(c, operand)
-            fetched = fetched + np.ceil(vectors) * fetches * self._lines(c, operand)
-        planned = self.planned_elements(c)
-        filled = planned / stages * self.element_bytes
-        joined = self.joined_elements(c) * self.element_bytes
-        registers = np.minimum(on.registers_per_thread, self._registers(c, planned) + SPARE_REGISTERS)
-        per_sm = np.minimum(
-            np.minimum(on.threads // threads, on.shared_bytes // (filled * stages + joined + SHARED_RESERVED)),
-            on.registers // (np.ceil(registers / 8) * 8 * threads),
-        )
-        per_sm = np.maximum(1, per_sm)
-        warps = threads / WARP
-        unrolled = self._copies(c)
-        issue = step * (accumulators + loads + STEP_INSTRUCTIONS / unrolled) + moves + FILL_INSTRUCTIONS
-        wait = step * np.where(unrolled > 1, UNROLLED_LATENCY, SHARED_LATENCY)
+        threads, blocks, step, on = self.threads(c), self._blocks(c), self._step(c), multiprocessor_of(self.target)
+        stages, sizes, planned = c[self.stages].astype(np.float64), self._extents(c), self.planned_elements(c)
+        copies = reduce(add, [self._copies_of(c, operand, sizes) for operand in self.operands])
+        loads, wavefronts = (np.sum([self._loads(c, o)[n] for o in self.operands], axis=0) for n in (1, 2))
+        filled, unrolled = planned / stages * self.element_bytes, self._copies(c)
+        warps, per_sm = threads / WARP, self._resident(c, planned)
+        issue = step * (self._accumulators(c) + loads + STEP_INSTRUCTIONS / unrolled) + copies.instructions
+        wait = step * np.where(unrolled > 1, UNROLLED_LATENCY, SHARED_LATENCY) + DEPENDENT_CYCLES * copies.instructions
+        later = GLOBAL_LATENCY * np.maximum(1.0, copies.loads / LOADS_AHEAD) + BARRIER_CYCLES
 
         def iteration(resident: Array) -> Array:
             """Cycles of one fill of shared memory and its use, of all resident blocks."""
-            shared = resident * warps * (cycles * step + stored + fetched)
+            shared = resident * warps * (wavefronts * step + copies.stored + copies.fetched)
             together = np.maximum(np.ceil(resident * warps / on.schedulers) * issue, shared)
             together = np.maximum(together, resident * filled / FILL_BYTES_PER_CYCLE_SM)
             alone = np.maximum(warps / on.schedulers * issue, issue + wait)
             ahead = np.maximum(alone, GLOBAL_LATENCY / np.maximum(1.0, stages - 1))
-            alone = np.where(stages > 1, ahead, alone + GLOBAL_LATENCY + BARRIER_CYCLES) + BARRIER_CYCLES
-            return np.maximum(together, alone)
+            return np.asarray(np.maximum(together, np.where(stages > 1, ahead, alone + later) + BARRIER_CYCLES))
+
+        fills, results = np.ceil(self._depth(c) / step), self._of_results(c)
+
+        def block(resident: Array) -> Array:
+            """Cycles of as many blocks at a time: their fills, their first copies, and their results."""
+            written = np.ceil(resident * warps / on.schedulers) * results
+            return fills * iteration(resident) + written + GLOBAL_LATENCY
 
         whole = blocks // (self.cores * per_sm)
         rest = np.ceil((blocks - whole * self.cores * per_sm) / self.cores)
-        fills = np.ceil(depth / step)
-        total = fills * (whole * iteration(per_sm) + np.where(rest > 0, iteration(np.maximum(1.0, rest)), 0.0))
-        waves = np.ceil(blocks / (self.cores * per_sm))
+        total = whole * block(per_sm) + np.where(rest > 0, block(np.maximum(1.0, rest)), 0.0)
+        joined, waves = self.joined_elements(c) * self.element_bytes, np.ceil(blocks / (self.cores * per_sm))
         total = total + waves * (2 * joined / on.shared_bytes_per_cycle + BARRIER_CYCLES) * (joined > 0)
         return np.asarray(total + GLOBAL_LATENCY)
+
+    def _depth(self, c: Columns) -> Array:
+        """Reduction steps of a block."""
+        depth = self._ones(c) * prod(r.extent for r in self.reduce)
+        return np.asarray(depth / c[self.split] if self.split else depth)
 
     def seconds(self, c: Columns) -> Array:
         """A rough time: instructions, shared and global traffic, and the latency that nothing hides."""
@@ -397,3 +491,11 @@ class GpuModel:
             joined = 2 * outputs * c[self.split] * self.element_bytes / MEMORY_BYTES_PER_S
             seconds = seconds + LAUNCH_S + joined * (1 - VECTOR_GAIN + VECTOR_GAIN / c[self.join])
         return np.asarray(seconds)
+
+
+def _reach(span: Span, sizes: dict[str, Array]) -> Array:
+    """Elements along one dimension of a tile of these sizes."""
+    reach = np.ones(1)
+    for name, stride in span.strides:
+        reach = reach + (sizes[name] - 1) * stride
+    return reach

@@ -369,12 +369,22 @@ def _modelled(plan: GpuTilePlan, staged: StagedOperand) -> GpuOperand:
     last = plan.variant.fused[-1].name if len(plan.variant.fused) == 1 else ""
     straight = last if last and staged.operand.steps_along(last) else ""
     row = staged.layout[-1] if staged.layout else straight
-    return GpuOperand(_spans(plan, staged.operand), staged.vector.name, row, bool(staged.layout), _run(plan, staged))
+    padded = staged.operand.name in plan.anchor.pads
+    run, whole = (1, 0) if padded else _run(plan, staged.operand)
+    spans = _spans(plan, staged.operand)
+    return GpuOperand(spans, staged.vector.name, row, bool(staged.layout), run, whole, padded)
 
 
-def _run(plan: GpuTilePlan, staged: StagedOperand) -> int:
-    """Elements of a row of an operand in global memory; 1 where it is padded, so that rows begin anywhere."""
-    return 1 if staged.operand.name in plan.anchor.pads else buffer_shape(staged.operand.buffer)[-1]
+def _run(plan: GpuTilePlan, operand: Operand) -> tuple[int, int]:
+    """Elements that lie side by side in global memory, and the last dimensions that each tile has whole."""
+    kept = {r.name for r in plan.reduce if r.step is None}
+    run, whole = 1, 0
+    for size, index in zip(reversed(buffer_shape(operand.buffer)), reversed(operand.indices), strict=True):
+        run *= size
+        if size > 1 and not (len(index.terms) == 1 and index.terms[0][0] in kept):
+            break
+        whole += size > 1
+    return run, whole
 
 
 def _spans(plan: GpuTilePlan, operand: Operand) -> tuple[Span, ...]:
