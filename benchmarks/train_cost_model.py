@@ -7,6 +7,10 @@ Quality is that of models which have not seen the workload: workloads are divide
 workload's candidate that is predicted best over that of its fastest one, in geometric mean; "estimates" has what the
 rules' own estimates pick, where there are any, else the lower bounds of the roofline. With `--apart kinds` models have
 not seen the kind of workload, with `--apart files` not the file, as another machine's is.
+
+With `--beside MODEL` each kind has what that one picks too, and how much slower the new one's are: nine in ten of the
+means that draws of its workloads have lie between the two numbers. A kind whose numbers are both above 1 has become
+worse. Where the other model was trained on the samples it looks better than it is; `--check` compares on other files.
 """
 
 from __future__ import annotations
@@ -21,14 +25,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import loopwright as lw
+from loopwright.search.cost_model import CostModel
 from loopwright.search.cost_model.general import USUAL_GROWTH, General, Growth
 from loopwright.search.cost_model.ranking import ranking_quality
 
 FOLDS = 5
+DRAWS = 2000
+"""Of workloads, by which means are compared."""
 GROWTH = {"cuda": USUAL_GROWTH, "llvm": Growth(forests=8, trees=60, leaves=12, rate=0.1)}
 """By the kind of target."""
 DOUBT = {"cuda": 0.0, "llvm": 0.1}
 """By the kind of target: log2 of how much faster than the rules' own choice a candidate must be predicted to be."""
+APART = {"cuda": True, "llvm": False}
+"""By the kind of target: candidates without an estimate have a correction of their own. On CPUs they keep defaults."""
 Floats = npt.NDArray[Any]
 
 
@@ -60,7 +70,7 @@ class Samples:
 
     def train(self) -> General:
         """The model of these."""
-        how = {"growth": GROWTH[self.target], "doubt": DOUBT[self.target]}
+        how = {"growth": GROWTH[self.target], "doubt": DOUBT[self.target], "apart": APART[self.target]}
         return General.trained(self.columns, self.features, self.times_s, self.workloads, **how)
 
 
@@ -71,7 +81,10 @@ def main() -> None:
     parser.add_argument(
         "--apart", choices=["workloads", "kinds", "files"], default="workloads", help="what is held out"
     )
+    parser.add_argument("--beside", type=Path, help="the file of a model to compare with, as the one that ships")
+    parser.add_argument("--check", nargs="+", type=Path, help="samples that neither model was trained on")
     options = parser.parse_args()
+    beside = lw.load_cost_model(options.beside) if options.beside else None
     parts = [Samples.read(path) for path in options.samples]
     samples = joined(parts)
     print(f"{len(samples.times_s)} samples of {len(np.unique(samples.workloads))} workloads")
@@ -82,7 +95,11 @@ def main() -> None:
     }
     fold = folds[options.apart]
     predicted = held_out_predictions(samples, fold)
-    print(_table(samples, predicted))
+    print(_table(samples, predicted, beside))
+    if options.check:
+        check = joined([Samples.read(path) for path in options.check])
+        print("\nof other files, by the model of all samples:")
+        print(_table(check, samples.train().predict(check.features)[0], beside))
     if options.apart == "files":
         for number, path in enumerate(options.samples):
             print(f"\n{path.name}, by models of the others:")
@@ -120,23 +137,32 @@ def estimates(samples: Samples) -> Floats:
     return -np.asarray(np.where(np.isfinite(prior), prior, bound))
 
 
-def _table(samples: Samples, predicted: Floats) -> str:
-    """By kind of operator: samples, and how far what the model and the estimates pick is from the best."""
-    lines = [
-        "| kind | workloads | samples | picked by the model | by estimates | rank correlation |",
-        "|---|---|---|---|---|---|",
-    ]
+def _table(samples: Samples, predicted: Floats, beside: CostModel | None = None) -> str:
+    """By kind of operator: samples, and how far what the models and the estimates pick is from the best."""
+    picks = {"picked by the model": predicted, "by estimates": estimates(samples)}
+    if beside is not None:
+        picks["beside"] = beside.predict(samples.features)[0]
+    title = ["kind", "workloads", "samples", *picks, "rank correlation", *(["slower"] if beside is not None else [])]
+    lines = [f"| {' | '.join(title)} |", "|---" * len(title) + "|"]
     kinds = np.array(samples.kinds)[samples.workloads]
     for kind in [*dict.fromkeys(samples.kinds), "all"]:
         mask = np.ones(len(kinds), dtype=bool) if kind == "all" else kinds == kind
         if not mask.any():
             continue
         own = samples.of(mask)
-        quality = [_per_workload(own, scores[mask], _lost) for scores in (predicted, estimates(samples))]
+        lost = [_per_workload(own, scores[mask], _lost) for scores in picks.values()]
         ranks = float(np.nanmean(_per_workload(own, predicted[mask], _correlation)))
-        lost = " | ".join(f"{np.exp(np.mean(np.log(each))):.2f}x" for each in quality)
-        lines.append(f"| {kind} | {len(quality[0])} | {len(own.times_s)} | {lost} | {ranks:.2f} |")
+        row = [kind, len(lost[0]), len(own.times_s), *(f"{np.exp(np.mean(np.log(each))):.2f}x" for each in lost)]
+        row += [f"{ranks:.2f}", *([_between(lost[0] / lost[-1])] if beside is not None else [])]
+        lines.append(f"| {' | '.join(map(str, row))} |")
     return "\n".join(lines)
+
+
+def _between(ratios: Floats) -> str:
+    """The bounds of the geometric means of nine in ten draws of workloads, with as many as there are."""
+    drawn = np.random.default_rng(0).choice(np.log(ratios), (DRAWS, len(ratios)))
+    low, high = np.exp(np.percentile(drawn.mean(axis=1), [5, 95]))
+    return f"{low:.2f} to {high:.2f}"
 
 
 def _per_workload(samples: Samples, scores: Floats, measure: Callable[[Floats, Floats], float]) -> Floats:

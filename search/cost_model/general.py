@@ -85,6 +85,34 @@ class Slope:
 USUAL_GROWTH = Growth()
 
 
+@dataclass(frozen=True)
+class Correction:
+    """The mean of boosted trees and of a linear function, in log2 of seconds."""
+
+    forest: Forest
+    slope: Slope
+
+    @classmethod
+    def fitted(cls, features: Floats, values: Floats, tasks: Tasks, shares: Floats, growth: Growth, seed: int) -> Self:
+        """Fit both to what differs within workloads; `shares` are the samples' weights, 1 in the mean."""
+        apart = values - workload_means(values[:, None], tasks, shares)[:, 0]
+        forest = _grown(features, apart, tasks, shares, growth, seed)
+        return cls(forest, Slope.fitted(features, apart, tasks, shares))
+
+    def at(self, features: Floats) -> Floats:
+        """The corrections `(n,)`."""
+        return np.asarray(0.5 * (self.forest.predict(features) + self.slope.at(features)))
+
+    def state(self) -> dict[str, Plain]:
+        """For a file."""
+        return {"forest": self.forest.state(), "slope": self.slope.state()}
+
+    @classmethod
+    def read(cls, fields: Fields, columns: int) -> Self:
+        """The correction in a file, of so many columns."""
+        return cls(Forest.read(fields.part("forest"), columns), Slope.read(fields.part("slope"), columns))
+
+
 class General(SavedCostModel):
     """The rules' estimates, corrected by the mean of boosted trees and of a linear function over named features.
 
@@ -98,6 +126,9 @@ class General(SavedCostModel):
     1.73, 1.67 and 1.66. Of 8,435 of these, learning log2 of the time itself gave 1.21 and this 1.19; in searches of
     seven large products in fp32, rank correlation rose from 0.43 to 0.52 in the mean. Of 3,737, trees alone gave 1.26,
     the linear function alone 1.25, both 1.22.
+    With `apart`, candidates without an estimate have a correction of their own, `rest`: of 197 held back ones of rows,
+    pools and reductions, what is picked so takes 1.07 times the best one's time, by trees grown among those of products
+    1.35 times. No workload that it was trained on has candidates of both.
     Features are found by their names, so that a catalogue that has grown does no harm; PlainFileError where one is
     gone. Candidates on matrix units are unseen to a model that was trained without any, and so are those of much larger
     workloads, or of more stages, than its own: for them it goes by the rules' estimates. `seen` is what those that it
@@ -113,19 +144,19 @@ class General(SavedCostModel):
     def __init__(
         self,
         columns: tuple[str, ...],
-        forest: Forest,
-        slope: Slope,
+        correction: Correction,
         unestimated: float,
         seen: Mapping[str, float] = UNSEEN,
         doubt: float = 0.0,
+        rest: Correction | None = None,
     ) -> None:
         known = known_features()
         missing = [name for name in columns if name not in known]
         if missing:
             raise PlainFileError(f"it asks for features that there are not: {', '.join(missing[:5])}")
         self.columns = columns
-        self._forest = forest
-        self._slope = slope
+        self._correction = correction
+        self._rest = rest
         self._unestimated = unestimated
         self._seen = dict(seen)
         self.doubt = doubt
@@ -141,19 +172,24 @@ class General(SavedCostModel):
         seed: int = 0,
         growth: Growth = USUAL_GROWTH,
         doubt: float = 0.0,
+        apart: bool = False,
     ) -> Self:
         """Train on right candidates: features `(n, len(columns))`, seconds `(n,)`, workloads `(n,)`."""
         known = finite(features).astype(np.float64)
         estimates = features[:, columns.index(PRIOR.name)]
         there = np.isfinite(estimates)
         unestimated = float(np.median(estimates[there])) if there.any() else 0.0
-        logs = np.log2(np.asarray(times_s, dtype=np.float64)) - _known(estimates, unestimated)
+        values = np.log2(np.asarray(times_s, dtype=np.float64)) - _known(estimates, unestimated)
         shares = relative_speed(times_s, tasks)
-        shares = shares / shares.mean()
-        values = logs - workload_means(logs[:, None], tasks, shares)[:, 0]
-        forest = _grown(known, values, tasks, shares, growth, seed)
-        slope = Slope.fitted(known, values, tasks, shares)
-        return cls(columns, forest, slope, unestimated, _seen(columns, features), doubt)
+
+        def correction(own: npt.NDArray[np.bool_]) -> Correction:
+            weights = shares[own] / shares[own].mean()
+            return Correction.fitted(known[own], values[own], tasks[own], weights, growth, seed)
+
+        if not apart or there.all() or not there.any():
+            return cls(columns, correction(np.ones_like(there)), unestimated, _seen(columns, features), doubt)
+        rest = correction(~there)
+        return cls(columns, correction(there), unestimated, _seen(columns, features), doubt, rest)
 
     def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:
         """Learn nothing."""
@@ -161,12 +197,14 @@ class General(SavedCostModel):
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
         """Return minus the predicted log2, with no spread."""
         known = finite(features[:, self._at]).astype(np.float64)
-        corrections = 0.5 * (self._forest.predict(known) + self._slope.at(known))
+        prior = features[:, known_features().index(PRIOR.name)]
+        corrections, alone = self._correction.at(known), ~np.isfinite(prior)
+        if self._rest is not None and alone.any():
+            corrections[alone] = self._rest.at(known[alone])
         unseen = self._unseen(features)
         # what lanes would run is what features are of: on matrix units, the model would say what is not so
         corrections[unseen] = corrections[~unseen].mean() if not unseen.all() else 0.0
-        estimates = _known(features[:, known_features().index(PRIOR.name)], self._unestimated)
-        return -(estimates + corrections), np.zeros(len(features))
+        return -(_known(prior, self._unestimated) + corrections), np.zeros(len(features))
 
     def _unseen(self, features: Floats) -> npt.NDArray[np.bool_]:
         """The candidates on matrix units that go by their estimates alone."""
@@ -178,8 +216,8 @@ class General(SavedCostModel):
         """Return the model's state as plain data, for a file."""
         return {
             "columns": list(self.columns),
-            "forest": self._forest.state(),
-            "slope": self._slope.state(),
+            **self._correction.state(),
+            **({"rest": self._rest.state()} if self._rest is not None else {}),
             "unestimated": self._unestimated,
             "seen": np.array([self._seen[name] for name in UNSEEN]),
             **({"doubt": self.doubt} if self.doubt else {}),
@@ -192,16 +230,17 @@ class General(SavedCostModel):
         if not 0 < len(columns) <= MOST_COLUMNS:
             raise PlainFileError(f"'columns' must be names of features, {MOST_COLUMNS} at most")
         width = len(columns)
-        forest, slope = Forest.read(fields.part("forest"), width), Slope.read(fields.part("slope"), width)
+        correction = Correction.read(fields, width)
+        rest = Correction.read(fields.part("rest"), width) if fields.has("rest") else None
         if not fields.has("unestimated"):
             raise PlainFileError("an older version made it, which learned no corrections of estimates: train it again")
         unestimated = fields.number("unestimated")
         doubt = fields.number("doubt") if fields.has("doubt") else 0.0
         if not fields.has("seen"):
-            return cls(columns, forest, slope, unestimated, doubt=doubt)
+            return cls(columns, correction, unestimated, doubt=doubt, rest=rest)
         found = fields.array("seen", "<f8", (len(UNSEEN),))
         seen = {name: float(most) for name, most in zip(UNSEEN, found, strict=True)}
-        return cls(columns, forest, slope, unestimated, seen, doubt)
+        return cls(columns, correction, unestimated, seen, doubt, rest)
 
 
 def _grown(known: Floats, values: Floats, tasks: Tasks, shares: Floats, growth: Growth, seed: int) -> Forest:

@@ -149,7 +149,7 @@ def test_means_are_of_each_workload() -> None:
 def test_several_forests_are_one_that_predicts_their_mean() -> None:
     features, times_s, tasks = samples(0, tasks=12)
     few = Growth(trees=4, leaves=6)
-    forests = [General.trained(COLUMNS, features, times_s, tasks, seed, few)._forest for seed in (0, 1)]
+    forests = [General.trained(COLUMNS, features, times_s, tasks, seed, few)._correction.forest for seed in (0, 1)]
     unseen, _, _ = samples(1, tasks=1, each=50)
     alone = [forest.predict(unseen) for forest in forests]
     assert not np.allclose(alone[0], alone[1])
@@ -165,6 +165,22 @@ def test_a_model_of_several_forests_and_its_doubt_come_back_from_a_file(tmp_path
     assert again.doubt == 0.5
     unseen, _, _ = samples(1, tasks=1, each=50)
     np.testing.assert_array_equal(again.predict(unseen)[0], found.predict(unseen)[0])
+
+
+def test_candidates_without_an_estimate_have_a_correction_of_their_own(tmp_path: Path) -> None:
+    """What others took says nothing of them then, also once the model comes from a file."""
+    features, times_s, tasks = samples(0, tasks=20)
+    alone, few = tasks % 2 == 0, Growth(trees=4, leaves=6)
+    features[alone, -1] = np.nan
+    unseen = features[alone][:50]
+
+    def predicted(others_s: Floats, apart: bool) -> Floats:
+        taken_s = np.where(alone, times_s, others_s)
+        General.trained(COLUMNS, features, taken_s, tasks, growth=few, apart=apart).save(tmp_path / "model")
+        return np.asarray(lw.load_cost_model(tmp_path / "model").predict(unseen)[0])
+
+    np.testing.assert_array_equal(predicted(times_s, True), predicted(times_s**2, True))
+    assert not np.array_equal(predicted(times_s, False), predicted(times_s**2, False))
 
 
 @pytest.mark.parametrize("kind", ["cuda", "llvm"])
