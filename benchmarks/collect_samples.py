@@ -190,6 +190,8 @@ def _as_file(model: General, output: str) -> str:
 
 def _save(samples: Sequence[Sample], workloads: Sequence[Workload], options: argparse.Namespace) -> None:
     right = _right(samples)
+    if not right:
+        return
     said = {"target": options.target, "loopwright": lw.__version__, "seed": options.seed, "columns": COLUMNS}
     said["workloads"] = [[w.kind, *w.args] for w in workloads]
     said["constant"] = [w.constant for w in workloads]
