@@ -66,7 +66,7 @@ class KernelSequence:
         for number, (kernel, _) in enumerate(calls):
             self.pointers[2 * number] = kernel
             self.pointers[2 * number + 1] = self._table + _POINTER_BYTES * self.first[number]
-        self._run, self._time, _ = _native()
+        self._run, self._time, self._code = _native()  # threads that ask for it first at once have one each
 
     def run(self) -> None:
         """Run each kernel once, in order."""
