@@ -201,8 +201,8 @@ def _fits(intrinsic: Intrinsic, parts: UnitProduct, anchor: Anchor) -> Iterator[
     k, plain = inner.extent, parts.reads_plain
     if channel_pad(anchor, parts) is not None:
         k = -(-k // group) * group
-    if around and k % group:
-        return
+    if around and (k % group or k & (k - 1)):
+        return  # lines whose pixels are no whole vectors lie apart in memory: the padding block writes vectors
     k *= prod(x.extent for x in around)
     sides = (
         _parts(row, intrinsic.m, 1, intrinsic.tiles, plain),

@@ -8,6 +8,7 @@ import pytest
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.interpreted import interpreted
+from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.dialects.intrinsics import intrinsics
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
 from loopwright.passes.pipeline_text import apply_schedule
@@ -189,6 +190,15 @@ def test_a_line_of_a_window_is_one_k() -> None:
     assert 'lw-pad{block="pad_temp" loop="i3" factor=2}' in template
     assert 'intrinsic="amx.m7n16k20.bf16"' in template
     assert "lw-cache-read" not in template
+
+
+@pytest.mark.parametrize("channels", [2, 5, 6, 8, 12])
+def test_lines_of_windows_are_one_k_where_pixels_lie_side_by_side(channels: int) -> None:
+    """Those of 6 and of 12 channels are written as vectors of 8 and of 16, and no instruction reads over the gaps."""
+    task = lw.SearchTask(lambda: image(channels), target=XEON)
+    for sketch in (x for x in task.sketches if x.tensorized):
+        assert scheduled_kernel(str(task.module), sketch.schedule(sketch.default))
+        assert "rx_rc" not in sketch.template or channels in (2, 8)
 
 
 def test_windows_are_not_padded() -> None:
