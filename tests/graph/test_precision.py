@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from small_networks import SMALL, feeds_of
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 import loopwright as lw
@@ -22,6 +23,7 @@ from loopwright.graph.passes.lower_precision import PRODUCTS
 from loopwright.graph.precision import in_precision
 from loopwright.graph.tasks import group_tasks, grouping_for
 from loopwright.graph.types import dtype_of, shape_of
+from loopwright.passes.analysis.argument_marks import packing_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 
@@ -125,7 +127,11 @@ def on_cuda(net: lw.Network, feeds: dict[str, Any]) -> list[Any]:
         elif isinstance(op, GroupOp):
             schedule = tasks[op].default_schedule
             assert ("lw-tensorize" in schedule) == any(map(is_large_product, op.body.block.ops)), op.label.data
-            made = run_kernel(scheduled_kernel(str(tasks[op].module), schedule), [values[v] for v in op.inputs])
+            kernel = scheduled_kernel(str(tasks[op].module), schedule)
+            function = next(f for f in kernel.ops if isinstance(f, FuncOp))
+            given = [values[v] for v in op.inputs]
+            packed = [p.pack(a) if (p := packing_of(function, k)) else a for k, a in enumerate(given)]
+            made = run_kernel(kernel, packed)
             values.update(zip(op.outputs, made, strict=True))
     assert block.last_op is not None
     return [values[v] for v in block.last_op.operands]
