@@ -45,13 +45,7 @@ class TileLoadOp(IRDLOperation):
             raise VerifyException(f"a tile is loaded of a or b, got '{operand}'")
         super().__init__(
             operands=[buffer, index],
-            properties={
-                "intrinsic": StringAttr(intrinsic),
-                "operand": StringAttr(operand),
-                "offset": IntAttr(offset),
-                "rows": IntAttr(rows),
-                "step": IntAttr(step),
-            },
+            properties={"operand": StringAttr(operand), **_properties(intrinsic, offset, rows, step)},
             result_types=[vector_of(found.fragment(operand).type, found.elements(operand))],
         )
 
@@ -68,20 +62,13 @@ class TileLoadOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_attribute(self.intrinsic)
         printer.print_string(f" {self.operand.data} ")
-        print_address(printer, self.buffer, self.index, self.offset.data)
-        _print_rows(printer, self.rows.data, self.step.data)
-        printer.print_string(" : ")
-        printer.print_attribute(self.buffer.type)
+        _print_place(printer, self.buffer, self)
 
     @classmethod
     def parse(cls, parser: Parser) -> TileLoadOp:
         intrinsic = _parse_name(parser)
         operand = parser.parse_identifier()
-        buffer, index, offset = parse_address(parser)
-        rows, step = _parse_rows(parser)
-        parser.parse_punctuation(":")
-        at = parser.resolve_operand(buffer, parser.parse_type()), parser.resolve_operand(index, INDEX)
-        return cls(intrinsic, operand, *at, offset, rows, step)
+        return cls(intrinsic, operand, *_parse_place(parser))
 
 
 @irdl_op_definition
@@ -103,12 +90,7 @@ class TileStartOp(IRDLOperation):
     def __init__(self, intrinsic: str, sums: SSAValue, index: SSAValue, offset: int, rows: int, step: int) -> None:
         super().__init__(
             operands=[sums, index],
-            properties={
-                "intrinsic": StringAttr(intrinsic),
-                "offset": IntAttr(offset),
-                "rows": IntAttr(rows),
-                "step": IntAttr(step),
-            },
+            properties=_properties(intrinsic, offset, rows, step),
         )
 
     def meaning(self) -> Intrinsic:
@@ -124,19 +106,11 @@ class TileStartOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_attribute(self.intrinsic)
         printer.print_string(" ")
-        print_address(printer, self.sums, self.index, self.offset.data)
-        _print_rows(printer, self.rows.data, self.step.data)
-        printer.print_string(" : ")
-        printer.print_attribute(self.sums.type)
+        _print_place(printer, self.sums, self)
 
     @classmethod
     def parse(cls, parser: Parser) -> TileStartOp:
-        name = _parse_name(parser)
-        sums, index, offset = parse_address(parser)
-        rows, step = _parse_rows(parser)
-        parser.parse_punctuation(":")
-        at = parser.resolve_operand(sums, parser.parse_type()), parser.resolve_operand(index, INDEX)
-        return cls(name, *at, offset, rows, step)
+        return cls(_parse_name(parser), *_parse_place(parser))
 
 
 @irdl_op_definition
@@ -170,12 +144,7 @@ class TileProductOp(IRDLOperation):
     ) -> None:
         super().__init__(
             operands=[a, b, sums, index],
-            properties={
-                "intrinsic": StringAttr(intrinsic),
-                "offset": IntAttr(offset),
-                "rows": IntAttr(rows),
-                "step": IntAttr(step),
-            },
+            properties=_properties(intrinsic, offset, rows, step),
         )
 
     def meaning(self) -> Intrinsic:
@@ -197,10 +166,7 @@ class TileProductOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_list((self.a, self.b), printer.print_ssa_value)
         printer.print_string(", ")
-        print_address(printer, self.sums, self.index, self.offset.data)
-        _print_rows(printer, self.rows.data, self.step.data)
-        printer.print_string(" : ")
-        printer.print_attribute(self.sums.type)
+        _print_place(printer, self.sums, self)
 
     @classmethod
     def parse(cls, parser: Parser) -> TileProductOp:
@@ -210,20 +176,9 @@ class TileProductOp(IRDLOperation):
         parser.parse_punctuation(",")
         b = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
-        sums, index, offset = parse_address(parser)
-        rows, step = _parse_rows(parser)
-        parser.parse_punctuation(":")
         types = [vector_of(found.fragment(operand).type, found.elements(operand)) for operand in FACTORS]
-        return cls(
-            name,
-            parser.resolve_operand(a, types[0]),
-            parser.resolve_operand(b, types[1]),
-            parser.resolve_operand(sums, parser.parse_type()),
-            parser.resolve_operand(index, INDEX),
-            offset,
-            rows,
-            step,
-        )
+        left, right = parser.resolve_operand(a, types[0]), parser.resolve_operand(b, types[1])
+        return cls(name, left, right, *_parse_place(parser))
 
 
 def _named(name: str) -> Intrinsic:
@@ -243,17 +198,35 @@ def _require_element(buffer: SSAValue, element: Attribute, intrinsic: str) -> No
         raise VerifyException(f"'{intrinsic}' takes elements of {element} here, got {buffer.type}")
 
 
-def _print_rows(printer: Printer, rows: int, step: int) -> None:
-    if rows > 1:
-        printer.print_string(f" rows {rows} step {step}")
+def _properties(intrinsic: str, offset: int, rows: int, step: int) -> dict[str, Attribute]:
+    return {
+        "intrinsic": StringAttr(intrinsic),
+        "offset": IntAttr(offset),
+        "rows": IntAttr(rows),
+        "step": IntAttr(step),
+    }
 
 
-def _parse_rows(parser: Parser) -> tuple[int, int]:
-    if not parser.parse_optional_keyword("rows"):
-        return 1, 0
-    rows = parser.parse_integer()
-    parser.parse_keyword("step")
-    return rows, parser.parse_integer()
+def _print_place(printer: Printer, buffer: SSAValue, op: TileLoadOp | TileStartOp | TileProductOp) -> None:
+    """Print where rows lie, `%x[%i + 8] rows 16 step 1024 : memref<...>`, without the rows where there is one."""
+    print_address(printer, buffer, op.index, op.offset.data)
+    if op.rows.data > 1:
+        printer.print_string(f" rows {op.rows.data} step {op.step.data}")
+    printer.print_string(" : ")
+    printer.print_attribute(buffer.type)
+
+
+def _parse_place(parser: Parser) -> tuple[SSAValue, SSAValue, int, int, int]:
+    """Parse what `_print_place` prints: buffer, index, offset, rows and step."""
+    buffer, index, offset = parse_address(parser)
+    rows, step = 1, 0
+    if parser.parse_optional_keyword("rows"):
+        rows = parser.parse_integer()
+        parser.parse_keyword("step")
+        step = parser.parse_integer()
+    parser.parse_punctuation(":")
+    kind = parser.parse_type()
+    return parser.resolve_operand(buffer, kind), parser.resolve_operand(index, INDEX), offset, rows, step
 
 
 def _parse_name(parser: Parser) -> str:
