@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.graph import ApplyOp, ConstantOp
 from ...dialects.numpy_types import PRECISIONS, ROUNDED_FLOATS, teach_numpy
+from ..operator import operator
 from ..types import dtype_of, infer, shape_of, tensor_type
 from ._rewrite import Before, erase, is_constant, networks
 
@@ -36,8 +37,6 @@ PRODUCTS = (
     "einsum",
 )
 """Operators that always read and write the half type; their sums are float32 in it."""
-ROUNDED = tuple(name for name in PRODUCTS if name not in ("depthwise_conv2d", "conv2d_winograd"))
-"""Products that matrix units multiply: depthwise convolutions have one channel, factors of Winograd's are sums."""
 FACTORS = "lw_graph.factors"
 """The attribute of a function whose products may round their factors of float32: to which type."""
 _KEPT = {
@@ -122,7 +121,7 @@ class PrecisionPlan:
 def plan_precision(function: FuncOp, dtype: str, beyond: Sequence[int] = ()) -> PrecisionPlan:
     """Decide in which type each operator of a network computes; nothing is changed."""
     if dtype in ROUNDED_FLOATS:
-        exact = [op for op in _of_single(function) if op.operator.data in PRODUCTS and op.operator.data not in ROUNDED]
+        exact = [op for op in _of_single(function) if op.operator.data in PRODUCTS and not may_round(op)]
         return PrecisionPlan(frozenset(), dict.fromkeys(exact, _NO_UNITS))
     teach_numpy(dtype)
     constants = [op for op in function.body.block.ops if isinstance(op, ConstantOp)]
@@ -140,6 +139,11 @@ def plan_precision(function: FuncOp, dtype: str, beyond: Sequence[int] = ()) -> 
         reasons[op] = reason
         wide.update(op.outputs)
     return PrecisionPlan(frozenset(narrow), reasons)
+
+
+def may_round(op: ApplyOp) -> bool:
+    """True for products that have rounded factors: depthwise convolutions and Winograd's have no unit for theirs."""
+    return "rounds" in operator(op.operator.data).defaults
 
 
 def _of_single(function: FuncOp) -> Iterator[ApplyOp]:

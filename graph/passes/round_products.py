@@ -15,7 +15,7 @@ from ...dialects.graph import ApplyOp, GroupOp
 from ...dialects.numpy_types import ROUNDED_FLOATS
 from ..types import dtype_of
 from ._rewrite import networks, with_options
-from .lower_precision import FACTORS, ROUNDED
+from .lower_precision import FACTORS, may_round
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ def _round(function: FuncOp, kind: str) -> None:
 
 
 def _round_in(block: Block, kind: str, many: bool) -> None:
-    products = [op for op in block.ops if is_rounded(op)]
+    products = [op for op in block.ops if _is_rounded(op)]
     for op in products if many or len(products) == 1 else ():
         op.options = type(op.options).of(with_options(op, rounds=kind))
 
 
-def is_rounded(op: Operation) -> TypeGuard[ApplyOp]:
+def _is_rounded(op: Operation) -> TypeGuard[ApplyOp]:
     """True for a product of float32 that matrix units multiply where its factors are rounded."""
-    return isinstance(op, ApplyOp) and op.operator.data in ROUNDED and all(dtype_of(v) == "float32" for v in op.inputs)
+    return isinstance(op, ApplyOp) and may_round(op) and all(dtype_of(v) == "float32" for v in op.inputs)
