@@ -159,7 +159,7 @@ def _log_gamma(x: Tensor) -> Any:
     is_low = given < 0.5
     z = torch.where(is_low, -given, given - 1)  # lgamma(x) + lgamma(1 - x) = log(pi / sin(pi x))
     series = sum((c / (z + (k + 1)) for k, c in enumerate(LANCZOS)), torch.full_like(z, LANCZOS_FIRST))
-    t = z + 7.5
+    t = z + (len(LANCZOS) - 0.5)
     made = 0.5 * log(2 * pi) + (z + 0.5) * torch.log(t) - t + torch.log(series)
     turned = log(pi) - torch.log(torch.abs(torch.sin(pi * (given - torch.floor(given))))) - made
     made = torch.where(torch.isinf(given), given.abs(), torch.where(is_low, turned, made))
@@ -177,8 +177,7 @@ def _digamma(x: Tensor) -> Any:
     below = sum((1 / (y + k) for k in range(DIGAMMA_STEPS)), torch.zeros_like(y))
     up = y + DIGAMMA_STEPS
     square = 1 / (up * up)
-    first, second, third = DIGAMMA_SERIES
-    made = torch.log(up) - 0.5 / up - square * (first + square * (second + square * third)) - below
+    made = torch.log(up) - 0.5 / up - square * _polynomial(DIGAMMA_SERIES[::-1], square) - below
     part = pi * (given - torch.floor(given))
     turned = made - torch.cos(part) / torch.sin(part) * pi
     is_pole = (given < 0) & (given == torch.floor(given))
