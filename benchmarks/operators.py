@@ -34,7 +34,7 @@ import gpu
 import numpy as np
 from later_cases import LATER
 from operator_cases import CASES, Case
-from rounds import PAUSE_S, clock_of_a_thread
+from rounds import PAUSE_S, calls_by_clock, clock_of_a_thread, runs_by_clock
 
 import loopwright as lw
 from loopwright.backends.arrays import aligned_copy, aligned_empty
@@ -46,6 +46,8 @@ HALVES = ("held-out", "shown", "later")
 """Lists of cases in the order they are measured; the last is measured where it is asked for by name."""
 AT_LEAST_S = {False: 0.005, True: 0.002}
 """Of calls in a turn, by whether they are of a GPU."""
+BY_CLOCK_S = 3 * AT_LEAST_S[False]
+"""Of calls in a turn that are timed from here."""
 
 _device: AbstractContextManager[Any] = nullcontext()
 """Of this process: entered by whoever uses the device."""
@@ -161,7 +163,7 @@ def measured(case: Case, options: argparse.Namespace) -> Row:
         calls = {name: ours(kernel, inputs) for name, kernel in kernels.items()}
         arrays = [torch.from_numpy(array) for array in inputs]
         peer = case.operator.peer(torch, [array.cuda() if on_gpu else array for array in arrays])
-        calls["peer_s"] = gpu.graphed(torch, peer) if on_gpu else _repeated(peer, clock)
+        calls["peer_s"] = gpu.graphed(torch, peer) if on_gpu else calls_by_clock(peer, clock, BY_CLOCK_S)
         times_s: dict[str, list[float]] = {name: [] for name in calls}
         for _ in range(options.turns):
             for name, call in calls.items():
@@ -204,36 +206,9 @@ def _ours(kernel: Any, inputs: Sequence[Any], on_gpu: bool) -> Callable[[], floa
 
 
 def _ours_by_clock(kernel: Any, inputs: Sequence[Any], clock: Callable[[], float]) -> Callable[[], float]:
-    """Seconds that a run takes by a clock, of as many as take a while."""
     arrays = [aligned_copy(array) for array in inputs]
     arrays += [aligned_empty(tuple(out.shape), out.dtype) for out in kernel.arguments if out.is_output]
-    runs = 1
-
-    def timed() -> float:
-        nonlocal runs
-        while True:
-            start_s = clock()
-            kernel._executable.time(arrays, runs)
-            taken_s = clock() - start_s
-            if taken_s >= 3 * AT_LEAST_S[False]:
-                return taken_s / runs
-            runs *= 2
-
-    return timed
-
-
-def _repeated(call: Callable[[], Any], clock: Callable[[], float]) -> Callable[[], float]:
-    """Seconds of a call on a CPU, of as many as take a while."""
-
-    def timed() -> float:
-        call()
-        number, start_s = 0, clock()
-        while clock() - start_s < 3 * AT_LEAST_S[False]:
-            call()
-            number += 1
-        return (clock() - start_s) / number
-
-    return timed
+    return runs_by_clock(partial(kernel._executable.time, arrays), clock, BY_CLOCK_S)
 
 
 # -- the table --------------------------------------------------------------------------------------------------------

@@ -24,6 +24,39 @@ def clock_of_a_thread() -> Callable[[], float]:
     return time.process_time if step_s <= FINE_S else time.perf_counter
 
 
+def runs_by_clock(
+    run_often: Callable[[int], object], clock: Callable[[], float], least_s: float
+) -> Callable[[], float]:
+    """Return what times a run in seconds, of as many as take `least_s`; `run_often` makes so many of them."""
+    runs = 1
+
+    def timed() -> float:
+        nonlocal runs
+        while True:
+            start_s = clock()
+            run_often(runs)
+            taken_s = clock() - start_s
+            if taken_s >= least_s:
+                return taken_s / runs
+            runs *= 2
+
+    return timed
+
+
+def calls_by_clock(call: Callable[[], object], clock: Callable[[], float], least_s: float) -> Callable[[], float]:
+    """Return what times a call in seconds, of as many as take `least_s`, after one that is not timed."""
+
+    def timed() -> float:
+        call()
+        number, start_s = 0, clock()
+        while clock() - start_s < least_s:
+            call()
+            number += 1
+        return (clock() - start_s) / number
+
+    return timed
+
+
 def in_turn(
     calls: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:

@@ -17,11 +17,12 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rounds import PAUSE_S, clock_of_a_thread
+from rounds import PAUSE_S, calls_by_clock, clock_of_a_thread, runs_by_clock
 
 import loopwright as lw
 from loopwright import te, topi
@@ -174,15 +175,17 @@ def measured(case: Case, before: str, target: Any, turns: int) -> Row:
     wanted = peer().float().numpy()
     task = lw.SearchTask(case.tensors, target=target)
     texts = {"untuned": task.default_schedule} | ({"before": before} if before else {})
-    calls: dict[str, Callable[[], float]] = {"peer": _repeated(peer)}
+    clock = clock_of_a_thread()
+    calls: dict[str, Callable[[], float]] = {"peer": calls_by_clock(peer, clock, AT_LEAST_S)}
     for name, text in texts.items():
         kernel = task.build(text)
         found = np.asarray(kernel(*arrays)).astype(np.float32)
         error = float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
         if error > MOST_ERROR:
             raise ValueError(f"{case.name}, {name}: {error:.2g} from PyTorch's result")
-        out = np.empty(wanted.shape, arrays[0].dtype)
-        calls[name] = _ours(kernel, [*arrays, out])
+        given_all = [*arrays, np.empty(wanted.shape, arrays[0].dtype)]
+        kernel._executable.run(given_all)
+        calls[name] = runs_by_clock(partial(kernel._executable.time, given_all), clock, AT_LEAST_S)
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(turns):
         for name, call in calls.items():
@@ -203,37 +206,6 @@ def _arrays(case: Case) -> list[Array]:
     generator = np.random.default_rng(0)
     arrays = [generator.normal(size=shape).astype(np.float32) for shape in case.shapes]
     return [a if n == len(arrays) - 1 else a.astype(ml_dtypes.bfloat16) for n, a in enumerate(arrays)]
-
-
-def _ours(kernel: Any, arrays: Sequence[Array]) -> Callable[[], float]:
-    clock, runs = clock_of_a_thread(), 1
-
-    def timed() -> float:
-        nonlocal runs
-        while True:
-            start_s = clock()
-            kernel._executable.time(arrays, runs)
-            taken_s = clock() - start_s
-            if taken_s >= AT_LEAST_S:
-                return taken_s / runs
-            runs *= 2
-
-    kernel._executable.run(arrays)
-    return timed
-
-
-def _repeated(call: Callable[[], Any]) -> Callable[[], float]:
-    clock = clock_of_a_thread()
-
-    def timed() -> float:
-        call()
-        number, start_s = 0, clock()
-        while clock() - start_s < AT_LEAST_S:
-            call()
-            number += 1
-        return (clock() - start_s) / number
-
-    return timed
 
 
 def _line(row: Row) -> str:
