@@ -22,6 +22,19 @@ SUM = """
         lw_kernel.store %n, %out[%at] : f32, memref<24xf32>
       }"""
 
+WRITES_ITS_PART = """\
+        %tile = lw_kernel.thread "blockIdx.x" : index
+        %part = lw_kernel.thread "blockIdx.y" : index
+        %t = lw_kernel.thread "threadIdx.x" : index
+        %a = arith.muli %tile, %threads : index
+        %at = arith.addi %a, %t : index
+        %b = arith.muli %part, %all : index
+        %own = arith.addi %b, %at : index
+        %x = lw_kernel.load %in[%own] : memref<96xf32> -> f32
+        lw_kernel.store %x, %w[%own] : f32, memref<96xf32>
+"""
+"""The places of a thread, and the store of its element of what its block adds, which others read."""
+
 
 def program(inside: str, behind: str = "", before: str = "", counter: str = "%tile", parts: int = PARTS) -> ModuleOp:
     """Blocks write their parts, arrive, and the last of each tile runs what is `inside`."""
@@ -36,16 +49,7 @@ def program(inside: str, behind: str = "", before: str = "", counter: str = "%ti
       %zero = arith.constant 0.0 : f32
       lw_kernel.launch grid [{TILES}, {PARTS}, 1] block [{THREADS}, 1, 1] {{
         %counters = lw_kernel.alloc "arrived" : memref<{TILES}xi32, "counters">
-        %tile = lw_kernel.thread "blockIdx.x" : index
-        %part = lw_kernel.thread "blockIdx.y" : index
-        %t = lw_kernel.thread "threadIdx.x" : index
-        %a = arith.muli %tile, %threads : index
-        %at = arith.addi %a, %t : index
-        %b = arith.muli %part, %all : index
-        %own = arith.addi %b, %at : index
-        %x = lw_kernel.load %in[%own] : memref<96xf32> -> f32
-        lw_kernel.store %x, %w[%own] : f32, memref<96xf32>
-        {before}
+{WRITES_ITS_PART}        {before}
         %last = lw_kernel.arrive %counters[{counter}] of {parts} : memref<{TILES}xi32, "counters">
         scf.if %last {{
           lw_kernel.store %zero, %out[%at] : f32, memref<24xf32>
@@ -69,16 +73,7 @@ def clustered(
       %threads = arith.constant {THREADS} : index
       %all = arith.constant {TILES * THREADS} : index
       lw_kernel.launch grid [{TILES}, {PARTS}, 1] block [{THREADS}, 1, 1] {cluster} {{
-        %tile = lw_kernel.thread "blockIdx.x" : index
-        %part = lw_kernel.thread "blockIdx.y" : index
-        %t = lw_kernel.thread "threadIdx.x" : index
-        %first = arith.cmpi slt, %t, %c1 : index
-        %a = arith.muli %tile, %threads : index
-        %at = arith.addi %a, %t : index
-        %b = arith.muli %part, %all : index
-        %own = arith.addi %b, %at : index
-        %x = lw_kernel.load %in[%own] : memref<96xf32> -> f32
-        lw_kernel.store %x, %w[%own] : f32, memref<96xf32>
+{WRITES_ITS_PART}        %first = arith.cmpi slt, %t, %c1 : index
         {wait}
         %n = arith.addi %part, %c1 : index
         %next = arith.remui %n, %parts : index

@@ -168,7 +168,7 @@ def test_a_model_of_several_forests_and_its_doubt_come_back_from_a_file(tmp_path
 
 
 def test_candidates_without_an_estimate_have_a_correction_of_their_own(tmp_path: Path) -> None:
-    """What others took says nothing of them then, also once the model comes from a file."""
+    """Times of others then change nothing for them, also once the model comes from a file."""
     features, times_s, tasks = samples(0, tasks=20)
     alone, few = tasks % 2 == 0, Growth(trees=4, leaves=6)
     features[alone, -1] = np.nan
