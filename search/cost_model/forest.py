@@ -17,11 +17,10 @@ import numpy.typing as npt
 
 from .plain_file import Fields, Plain, PlainFileError
 from .protocol import Floats
+from .tree_walk import add_leaves
 
 Integers = npt.NDArray[np.int64]
 
-_ROWS = 4096
-"""Rows that are walked at once: 4096 rows and 50 trees are 1.6 MB of positions."""
 _MOST_TREES = 1000
 """Of a forest in a file; those of cost models have 480 at most."""
 _MOST_NODES = 1024
@@ -118,24 +117,9 @@ class Forest:
 
     def predict(self, features: Floats) -> npt.NDArray[np.float64]:
         """Return the sum of all trees for features `(n, f)`, `(n,)`."""
-        result = np.full(len(features), self.baseline)
-        for start in range(0, len(features), _ROWS):
-            rows = slice(start, start + _ROWS)
-            for values in self._leaves(features[rows]).T:
-                result[rows] += values
-        return result
-
-    def _leaves(self, features: Floats) -> npt.NDArray[np.float64]:
-        """The value of the leaf that each row reaches in each tree, `(n, trees)`."""
-        at = np.broadcast_to(self.starts, (len(features), len(self.starts)))
-        known = np.ascontiguousarray(features).ravel()
-        first = np.arange(len(features))[:, None] * features.shape[1]
-        while True:
-            goes_left = known.take(first + self.feature.take(at)) <= self.threshold.take(at)
-            following = self._children.take(2 * at + goes_left)
-            if np.array_equal(following, at):
-                return np.asarray(self.value.take(at))
-            at = following
+        sums = np.full(len(features), self.baseline)
+        add_leaves(sums, features, self.starts, self.feature, self.threshold, self._children, self.value)
+        return sums
 
     @cached_property
     def _children(self) -> Integers:
