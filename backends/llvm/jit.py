@@ -54,7 +54,7 @@ def _initialize_all() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def _machine(cpu: CpuFeatures, jit: bool = True) -> Any:
+def _machine(cpu: CpuFeatures, jit: bool = True, level: int = 3) -> Any:
     """Return what makes code for a CPU, to be loaded here unless told otherwise; MissingTarget where LLVM has none."""
     import llvmlite.binding as llvm
 
@@ -66,7 +66,7 @@ def _machine(cpu: CpuFeatures, jit: bool = True) -> Any:
     except RuntimeError as error:
         raise MissingTarget(f"LLVM here was built without {cpu.arch}: {error}") from error
     return target.create_target_machine(
-        cpu=cpu.name, features=cpu.flags, opt=3, reloc="pic", codemodel="default", jit=jit
+        cpu=cpu.name, features=cpu.flags, opt=level, reloc="pic", codemodel="default", jit=jit
     )
 
 
@@ -92,8 +92,10 @@ class Compiled:
     assembly: str
 
 
-def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = None) -> Compiled:
+def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = None, quick: bool = False) -> Compiled:
     """Optimize LLVM IR text and emit an object file to load; with `texts` also the optimized IR and the assembly.
+
+    `quick` leaves out all that makes code better, and takes a third of the time.
 
     The code is for this CPU unless another one is given, of any architecture; MissingTarget where LLVM has it not.
     Loop and SLP vectorizers and unrolling are off: the schedule has decided these.
@@ -103,13 +105,14 @@ def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = Non
     cpu = cpu or cpu_for()
     _check_assembly((source,), cpu)
     with _LOCK:
-        machine = _machine(cpu, jit=cpu.arch == architecture())
+        machine = _machine(cpu, jit=cpu.arch == architecture(), level=0 if quick else 3)
         context = llvm.create_context()
         module = llvm.parse_assembly(source, context)
         try:
             module.triple = machine.triple
             module.data_layout = str(machine.target_data)
-            _optimize(module, machine)
+            if not quick:
+                _optimize(module, machine)
             optimized = str(module) if texts else ""
             with _long_expressions_left() if len(source) >= _LONG_SOURCE else nullcontext():
                 object_code = machine.emit_object(module)

@@ -69,13 +69,15 @@ class Program:
 
     def __init__(self, graph: SizeGraph, outputs: Sequence[Size]) -> None:
         last_use = _last_uses(graph, outputs)
+        self.nodes = [v for v in graph.nodes if v.index in last_use]
+        """Expressions that the outputs depend on, operands first."""
         self.columns: dict[str, int] = {}
         self.steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Any]]] = []
         """Function to call, with the places of its operands and of its result in the list of all values."""
         self._constants: dict[float, int] = {}
         self._slots = 0
         self.outputs = tuple(outputs)
-        slot_of = self._allocate([v for v in graph.nodes if v.index in last_use], last_use)
+        slot_of = self._allocate(self.nodes, last_use)
         self._results = [slot_of[o.index] if isinstance(o, SizeValue) else float(o) for o in outputs]
 
     @property

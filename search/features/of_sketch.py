@@ -18,9 +18,15 @@ from ...passes.parametric.sizes import Size
 from ...passes.primitive import UnknownStepError
 from .catalogue import PRIOR, names
 from .extract import features_of_view, ideal_seconds
+from .native import NativeProgram
 from .view import NestView
 
 Prior = Callable[[Mapping[str, npt.NDArray[np.int64]]], npt.NDArray[np.float64]]
+
+
+NATIVE_AFTER = 32
+"""Populations of a sketch after which its features are computed by machine code. Compiling takes as long as NumPy for
+some 40 populations of 150 rows (`NativeProgram`): a search of 64 trials asks for 25, one of 512 for 150."""
 
 
 class SketchFeatures:
@@ -37,6 +43,7 @@ class SketchFeatures:
         self._name = name
         self._template = template
         self._prior = prior
+        self._populations = 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -57,10 +64,17 @@ class SketchFeatures:
             error.add_note(f"in sketch '{self._name}'")
             raise
 
+    @cached_property
+    def native(self) -> NativeProgram:
+        """The program in machine code."""
+        return NativeProgram(self.program)
+
     def __call__(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:
         """The features `(rows, len(catalogue()) + 1)` of candidates with these columns, each `(rows,)`."""
         result = np.empty((len(self.program.outputs), rows), dtype=np.float32)
-        self.program.run(columns, rows, out=result)
+        self._populations += 1
+        program = self.native if self._populations > NATIVE_AFTER else self.program
+        program.run(columns, rows, out=result)
         ideal_s = result[-1]
         result[-1] = np.nan if self._prior is None or not rows else np.log2(self._prior(columns) / ideal_s)
         return result.T

@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from loopwright.dialects.target import Target
 from loopwright.passes.parametric import sizes as sz
 from loopwright.passes.parametric.program import Program
 from loopwright.search.features.catalogue import SLOTS, catalogue, described, names
+from loopwright.search.features.native import LANES, NativeProgram
 from loopwright.search.features.of_records import features_of_schedule
 
 LLVM = preset_target("llvm cores=4 vector_bytes=32 vector_registers=16 l1_bytes=32768 l2_bytes=1048576")
@@ -257,6 +259,33 @@ def _result(op: str, operands: tuple[InRow, ...], row: int) -> float:
 def _apply(op: str, *args: sz.Size) -> sz.Size:
     function: Callable[..., sz.Size] = getattr(operator, op, None) or getattr(sz, op)
     return function(*args)
+
+
+@pytest.mark.parametrize("rows", (1, LANES, 3 * LANES + 5))
+def test_machine_code_computes_what_numpy_does(rows: int) -> None:
+    """To the last bit, infinities and what is no number included."""
+    rng = np.random.default_rng(rows)
+    columns = {name: rng.integers(0, 50, rows) for name in "xyz"}
+    graph = sz.SizeGraph()
+    pool: list[sz.Size] = [*(graph.column(name) for name in "xyz"), 0, 1, 7, 0.3, -5]
+    for op in rng.permutation([*BINARY, "div", "where", "log2", "absolute"] * 12):
+        args = [pool[int(n)] for n in rng.integers(len(pool), size=3)]
+        if op == "gcd":  # of whole numbers
+            args = [pool[int(n)] for n in rng.integers(3, size=2)]
+        if isinstance(args[0], sz.SizeValue):
+            pool.append(_node(graph, op, args))
+    program = Program(graph, pool)
+    wanted = program.run(columns, rows)
+    found = np.empty_like(wanted)
+    NativeProgram(program).run(columns, rows, found)
+    assert not np.isfinite(wanted).all() and len(pool) > 100
+    np.testing.assert_array_equal(found, wanted)
+
+
+def _node(graph: sz.SizeGraph, op: str, args: list[Any]) -> sz.Size:
+    if op == "where":
+        return graph.choice(*args)
+    return graph.one(op, args[0]) if op in ("log2", "absolute") else graph.two(op, *args[:2])
 
 
 def test_equal_expressions_are_one() -> None:
