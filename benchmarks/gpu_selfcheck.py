@@ -116,13 +116,13 @@ def check_measured_as_graph() -> str:
     runtime, buffers = _two_launches(blocks=132)
     times, stopped = measure_times(lambda n: runtime.time(buffers, n, graph=True), GPU_TIMING, None)
     replayed_s = min(runtime.time(buffers, 5000, graph=True) / 5000 for _ in range(3))
-    slower, early = measure_times(lambda n: runtime.time(buffers, n, graph=True), GPU_TIMING, replayed_s / 1.8)
+    slower, early = measure_times(lambda n: runtime.time(buffers, n, graph=True), GPU_TIMING, replayed_s / 1.3)
     figures = (
         f"measured {min(times) * 1e6:.2f} us, replayed {replayed_s * 1e6:.2f} us, spread {max(times) / min(times):.2f}"
     )
     assert not stopped and abs(min(times) / replayed_s - 1) < 0.1, figures
     assert not early, (
-        f"{figures}: {min(slower) * 1e6:.2f} us was taken for twice as slow as {replayed_s / 1.8 * 1e6:.2f}"
+        f"{figures}: {min(slower) * 1e6:.2f} us was taken for much slower than {replayed_s / 1.3 * 1e6:.2f}"
     )
     assert measure_times(lambda n: runtime.time(buffers, n, graph=True), GPU_TIMING, replayed_s / 4)[1], "not stopped"
     return figures

@@ -11,8 +11,6 @@ _MOST_RUNS = 1_000_000
 """Runs of a repeat: a second of the shortest kernels, of 1 us."""
 _PROBES = 3
 """Probes of a kernel that seems slower than all that are wanted, at least: the first is cold."""
-_PROBING_S = 0.02
-"""Seconds of such probes, at least: A choice: some time slices of other processes are over by then."""
 _PROBE_S = 0.001
 """A probe that decides is so many seconds long: launches alone take a few microseconds each."""
 
@@ -21,15 +19,17 @@ _PROBE_S = 0.001
 class TimingSettings:
     """A repeat takes at least `number` runs and `min_repeat_ms`; before every run `flush_bytes` are touched if not 0.
 
-    A kernel slower than `stop_factor` times the best known one is not timed to the end (None: always to the end). The
-    device rests for `cooldown_s` seconds before each kernel, which then runs for `warm_up_ms` without being timed, as
-    idle devices lower their clocks.
+    A kernel slower than `stop_factor` times the best known one is not timed to the end (None: always to the end); one
+    that seems so is probed for `probing_ms` first, by when some time slices of other processes are over. The device
+    rests for `cooldown_s` seconds before each kernel, which then runs for `warm_up_ms` without being timed, as idle
+    devices lower their clocks.
     """
 
     number: int = 1
     repeat: int = 3
     min_repeat_ms: float = 50.0
     stop_factor: float | None = 2.0
+    probing_ms: float = 20.0
     flush_bytes: int = 0
     cooldown_s: float = 0.0
     warm_up_ms: float = 0.0
@@ -41,9 +41,9 @@ class TimingSettings:
             raise ValueError(f"stop_factor must be above 1, or None to time all to the end, got {self.stop_factor}")
 
 
-GPU_TIMING = TimingSettings(min_repeat_ms=5.0, warm_up_ms=2.0)
-"""For devices with a clock of their own: hundreds of runs of a short kernel in a repeat. A trial of 41 ms (H200) was 30
-of repeats of 10."""
+GPU_TIMING = TimingSettings(min_repeat_ms=5.0, warm_up_ms=2.0, stop_factor=1.5, probing_ms=0.0)
+"""For devices with a clock of their own, which nothing else uses: hundreds of runs of a short kernel in a repeat, and a
+slow one is known to be so by the shortest of three probes. A trial of 41 ms (H200) was 30 of repeats of 10."""
 
 
 def measure_times(
@@ -58,7 +58,7 @@ def measure_times(
     limit_s = settings.stop_factor * best_s if settings.stop_factor is not None and best_s is not None else math.inf
     if settings.warm_up_ms:
         _warm_up(run, settings.warm_up_ms / 1000)
-    probe_s = _probe(run, flush, limit_s)
+    probe_s = _probe(run, flush, limit_s, settings.probing_ms / 1000)
     if probe_s > limit_s:
         return [probe_s], True
     min_repeat_s = settings.min_repeat_ms / 1000
@@ -81,11 +81,11 @@ def _warm_up(run: Callable[[int], float], length_s: float) -> None:
         run(_grow(1, first_s, length_s))
 
 
-def _probe(run: Callable[[int], float], flush: Callable[[], None] | None, limit_s: float) -> float:
+def _probe(run: Callable[[int], float], flush: Callable[[], None] | None, limit_s: float, probing_s: float) -> float:
     """Return the seconds of one run; if it seems too slow, which a busy machine may feign, of the shortest of some."""
     probe_s = spent_s = _flushed(run, flush)
     count = 1
-    while probe_s > limit_s and (count < _PROBES or spent_s < _PROBING_S):
+    while probe_s > limit_s and (count < _PROBES or spent_s < probing_s):
         runs = 1 if flush is not None else _grow(1, probe_s, _PROBE_S)
         again_s = _flushed(run, flush, runs)
         probe_s, spent_s, count = min(probe_s, again_s), spent_s + runs * again_s, count + 1
