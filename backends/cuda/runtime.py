@@ -18,6 +18,8 @@ from .tensor_maps import HostMap
 
 _RUNS_A_GRAPH = 50
 """A graph of more runs costs more to make than it saves."""
+_LONG_S = 1e-3
+"""Seconds of a graph beside which its launch, of a few microseconds, is nothing."""
 _MOST_GRAPHS = 4
 
 
@@ -32,6 +34,7 @@ class CudaRuntime(CudaDevice):
         self._flush: Any = None
         self._stream: Any = None
         self._graphs: dict[tuple[int, ...], Graph] = {}
+        self._took_s: dict[tuple[int, ...], float] = {}
         with current(index) as driver:
             self._module = driver.module_from_buffer(artifact.binary)
             self._maps = [[HostMap(each) for each in launch.maps] for launch in artifact.kernel.launches]
@@ -110,7 +113,7 @@ class CudaRuntime(CudaDevice):
 
     def _timed_graph(self, driver: Any, pointers: Sequence[int], number: int) -> float:
         """Time runs that are recorded in a graph, a few dozen at once, and replayed."""
-        runs = min(number, _RUNS_A_GRAPH)
+        runs = self._runs_to_replay(pointers, number)
         replay = self._graph(driver, pointers, runs)
         repeats = -(-number // runs)
 
@@ -118,7 +121,14 @@ class CudaRuntime(CudaDevice):
             for _ in range(repeats):
                 replay.launch()
 
-        return self._timed(driver, replay_all, self._stream) * number / (repeats * runs)
+        took_s = self._timed(driver, replay_all, self._stream)
+        self._took_s[runs, *pointers] = took_s / repeats
+        return took_s * number / (repeats * runs)
+
+    def _runs_to_replay(self, pointers: Sequence[int], number: int) -> int:
+        """Return the runs of a long graph that there is; making another one takes as long as replaying it."""
+        long = [key[0] for key in self._graphs if key[1:] == (*pointers,) and self._took_s.get(key, 0.0) >= _LONG_S]
+        return max([runs for runs in long if runs <= number], default=min(number, _RUNS_A_GRAPH))
 
     def _graph(self, driver: Any, pointers: Sequence[int], runs: int) -> Graph:
         """Return a graph of so many runs that has been replayed once; timing one kernel takes the same ones again."""

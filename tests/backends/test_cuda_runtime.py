@@ -230,7 +230,7 @@ def test_short_kernels_are_timed_as_graphs(cuda: FakeDriver, graphs: Bindings) -
     assert executable.time(arrays_of, 2) / 2 == pytest.approx(2e-3)
     assert executable.time(arrays_of, 120) / 120 == pytest.approx(2e-3)
     assert executable.time(arrays_of, 90) / 90 == pytest.approx(2e-3)
-    assert graphs.made == 2, "of two and of fifty runs; the latter is used again"
+    assert graphs.made == 1, "of two runs, which take long: it is used again"
     assert cuda.log.count("upload") == uploads, "inputs are on the device"
     assert run.benchmark(X, graph=True, min_repeat_ms=20).times_s == pytest.approx([2e-3] * 5)
     assert run.benchmark(X, graph=False, min_repeat_ms=20).times_s == pytest.approx([3e-3] * 5)
@@ -283,9 +283,20 @@ def test_few_graphs_are_kept(cuda: FakeDriver, graphs: Bindings) -> None:
     executable = kernel()._executable
     arrays_of = [X, np.empty(4, np.float32)]
     executable.run(arrays_of)
-    for number in range(2, 12):
+    for number in range(11, 1, -1):  # of more runs than are to be timed
         executable.time(arrays_of, number)
     assert graphs.made == 10 and len(graphs.alive) == 4
+
+
+def test_a_long_graph_is_used_again_and_a_short_one_is_not(cuda: FakeDriver, graphs: Bindings) -> None:
+    executable = kernel()._executable
+    arrays_of = [X, np.empty(4, np.float32)]
+    executable.run(arrays_of)
+    for launch_ms, numbers, made in ((1e-3, (8, 40), 2), (1.0, (9, 45), 3)):
+        cuda.launch_ms = launch_ms
+        for number in numbers:
+            assert executable.time(arrays_of, number) / number == pytest.approx(2e-3 * launch_ms)
+        assert graphs.made == made
 
 
 @pytest.mark.parametrize(

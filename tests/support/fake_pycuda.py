@@ -38,6 +38,7 @@ class FakeDriver(ModuleType):
         self.log: list[Any] = []
         self.fails_with: str | None = None
         self.clock_ms = 0.0
+        self.launch_ms = 1.0
         self.launch_gap_ms = 0.0
         self.capturing: list[Any] | None = None
         self.streams = itertools.count(1)
@@ -182,7 +183,7 @@ class FakeDriver(ModuleType):
 
     def launched(self, name: str, grid: Any, block: Any, args: tuple[int, ...], shared_size: int) -> None:
         self.log.append((name, grid, block, shared_size))
-        self.clock_ms += 1.0
+        self.clock_ms += self.launch_ms
         self.kernels[name](*(self.at(address) for address in args))
 
     def check(self) -> None:
