@@ -21,9 +21,10 @@ import numpy as np
 from sanitize import MissingSanitizer, Sample, find_sanitizer, report, sanitize
 
 import loopwright as lw
-from loopwright import te, topi
+from loopwright import te
 from loopwright.search.sketch.generate import generate_sketches
 from loopwright.search.sketch.sketch import Sketch
+from loopwright.testing.narrow import attention, dense, pointwise
 
 TARGET = "cuda model=h200"
 DRAWN = 300
@@ -37,32 +38,9 @@ WAYS = ("clustered",)
 Workload = Callable[[], list[te.Tensor]]
 
 
-def product(m: int, n: int, k: int, dtype: str) -> list[te.Tensor]:
-    """A dense layer with a bias and relu."""
-    a, b, c = te.placeholder((m, k), dtype, "a"), te.placeholder((n, k), dtype, "b"), te.placeholder((n,), dtype, "c")
-    sums = topi.nn.matmul(a, b, transpose_b=True, out_dtype="float32")
-    return [a, b, c, topi.nn.relu(topi.add(topi.cast(sums, dtype), c))]
-
-
-def pointwise(size: int, channels: int, filters: int, dtype: str) -> list[te.Tensor]:
-    """A 1x1 convolution of one image with relu, channels last."""
-    x, w = te.placeholder((1, size, size, channels), dtype, "x"), te.placeholder((1, 1, channels, filters), dtype, "w")
-    sums = topi.nn.conv2d_nhwc(x, w, 1, 0, 1, out_dtype="float32")
-    return [x, w, topi.nn.relu(topi.cast(sums, dtype))]
-
-
-def attention(heads: int, queries: int, keys: int, size: int) -> list[te.Tensor]:
-    """Queries of one token beside a cache of keys and values; heads that share keys are rows."""
-    q = te.placeholder((heads, queries, size), "float16", "q")
-    k, v = (te.placeholder((heads, keys, size), "float16", name) for name in "kv")
-    scores = topi.cast(topi.nn.batch_matmul(q, k, False, True, out_dtype="float32"), "float16")
-    sums = topi.nn.batch_matmul(topi.nn.softmax(scores), v, out_dtype="float32")
-    return [q, k, v, topi.cast(sums, "float16")]
-
-
 SIZES = ((4, 4096, 4096), (16, 4096, 4096), (64, 64, 8192), (128, 256, 4096))
 CASES: dict[str, Workload] = {
-    **{f"product {m}x{n}x{k} float16": partial(product, m, n, k, "float16") for m, n, k in SIZES},
+    **{f"product {m}x{n}x{k} float16": partial(dense, m, n, k, "float16") for m, n, k in SIZES},
     "pointwise 7x7 512->2048 float16": partial(pointwise, 7, 512, 2048, "float16"),
     "pointwise 7x7 2048->512 float16": partial(pointwise, 7, 2048, 512, "float16"),
     "pointwise 14x14 1024->256 float16": partial(pointwise, 14, 1024, 256, "float16"),
@@ -72,7 +50,7 @@ CASES: dict[str, Workload] = {
     },
 }
 SMALL: dict[str, Workload] = {
-    "product 32x64x1024 float16": partial(product, 32, 64, 1024, "float16"),
+    "product 32x64x1024 float16": partial(dense, 32, 64, 1024, "float16"),
     "pointwise 7x7 512->64 float16": partial(pointwise, 7, 512, 64, "float16"),
     "attention 2x1 of 64, 256 keys": partial(attention, 2, 1, 256, 64),
 }

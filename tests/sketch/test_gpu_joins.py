@@ -13,15 +13,9 @@ from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.dialects import kernel
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.search.sketch.generate import generate_sketches
+from loopwright.testing.narrow import attention, dense, pointwise
 
 CUDA = "cuda model=h200"
-
-
-def product(m: int, n: int, k: int, dtype: str, summed: str = "float32", transposed: bool = True) -> list[te.Tensor]:
-    a, b = te.placeholder((m, k), dtype, "a"), te.placeholder((n, k) if transposed else (k, n), dtype, "b")
-    c = te.placeholder((n,), dtype, "c")
-    sums = topi.nn.matmul(a, b, transpose_b=transposed, out_dtype=summed)
-    return [a, b, c, topi.nn.relu(topi.add(topi.cast(sums, dtype), c))]
 
 
 def bare(m: int, n: int, k: int) -> list[te.Tensor]:
@@ -29,34 +23,13 @@ def bare(m: int, n: int, k: int) -> list[te.Tensor]:
     return [a, b, topi.nn.matmul(a, b, transpose_b=True, out_dtype="int32")]
 
 
-def pointwise(images: int, size: int, channels: int, filters: int, dtype: str, last: bool) -> list[te.Tensor]:
-    """A 1x1 convolution, channels last or first."""
-    if last:
-        x = te.placeholder((images, size, size, channels), dtype, "x")
-        w = te.placeholder((1, 1, channels, filters), dtype, "w")
-        sums = topi.nn.conv2d_nhwc(x, w, 1, 0, 1, out_dtype="float32")
-    else:
-        x = te.placeholder((images, channels, size, size), dtype, "x")
-        w = te.placeholder((filters, channels, 1, 1), dtype, "w")
-        sums = topi.nn.conv2d_nchw(x, w, 1, 0, 1, out_dtype="float32")
-    return [x, w, topi.nn.relu(topi.cast(sums, dtype))]
-
-
-def attention(heads: int, queries: int, keys: int, size: int) -> list[te.Tensor]:
-    q = te.placeholder((heads, queries, size), "float16", "q")
-    k, v = (te.placeholder((heads, keys, size), "float16", name) for name in "kv")
-    scores = topi.cast(topi.nn.batch_matmul(q, k, False, True, out_dtype="float32"), "float16")
-    sums = topi.nn.batch_matmul(topi.nn.softmax(scores), v, out_dtype="float32")
-    return [q, k, v, topi.cast(sums, "float16")]
-
-
 WORKLOADS: dict[str, Callable[[], list[te.Tensor]]] = {
-    "halves": partial(product, 32, 64, 1024, "float16"),
-    "ragged halves": partial(product, 19, 70, 1000, "float16", transposed=False),
-    "groups": partial(product, 64, 64, 2048, "float16"),
+    "halves": partial(dense, 32, 64, 1024, "float16"),
+    "ragged halves": partial(dense, 19, 70, 1000, "float16", transposed=False),
+    "groups": partial(dense, 64, 64, 2048, "float16"),
     "bytes": partial(bare, 32, 64, 1024),
-    "pixels": partial(pointwise, 1, 7, 512, 64, "float16", True),
-    "planes": partial(pointwise, 1, 7, 512, 32, "float16", False),
+    "pixels": partial(pointwise, 7, 512, 64, "float16"),
+    "planes": partial(pointwise, 7, 512, 32, "float16", channels_last=False),
     "token": partial(attention, 2, 1, 256, 64),
     "ragged tokens": partial(attention, 2, 3, 256, 64),
 }
@@ -97,7 +70,7 @@ def test_features_are_those_of_one_launch(name: str) -> None:
 
 def test_results_of_several_images_that_are_padded_are_clustered_by_a_second_kernel() -> None:
     """Tiles of 8 of 7 pixels, of rows of two images, are no boxes of the parts."""
-    task = lw.SearchTask(partial(pointwise, 2, 7, 512, 64, "float16", True), target=CUDA)
+    task = lw.SearchTask(partial(pointwise, 7, 512, 64, "float16", images=2), target=CUDA)
     names = [s.name for s in generate_sketches(task.module, task.target)]
     assert any("_split" in name for name in names) and not any("_clustered" in name for name in names)
 
