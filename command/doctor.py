@@ -43,7 +43,6 @@ def run(options: argparse.Namespace) -> int:
 def examine() -> Iterator[Finding]:
     """Look at each target and front end; what has a package that may crash is only looked for, not imported."""
     yield _llvm()
-    yield _openmp()
     yield _cuda()
     yield _opencl()
     yield _package("onnx", "onnx", "reading ONNX models", "frontends/onnx/importer.py")
@@ -70,16 +69,6 @@ def _llvm() -> Finding:
 
     version = ".".join(map(str, llvm.llvm_version_info))
     return Finding("llvm", "runs", f"LLVM {version}, CPU {llvm.get_host_cpu_name()}: compiled a kernel and ran it")
-
-
-def _openmp() -> Finding:
-    from ..backends.llvm.runtime import MissingRuntime, openmp_symbols
-
-    try:
-        openmp_symbols()
-    except (MissingRuntime, OSError) as error:
-        return Finding("openmp", "missing", _one_line(error))
-    return Finding("openmp", "runs", "a runtime for kernels on several threads is loaded")
 
 
 def _cuda() -> Finding:

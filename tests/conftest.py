@@ -58,6 +58,12 @@ def quick_measuring() -> Iterator[None]:
 
 
 @pytest.fixture
+def every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parallel loops take all threads, as if there were much work in them."""
+    monkeypatch.setattr("loopwright.backends.llvm.work.CYCLES_A_THREAD", 1e-9)
+
+
+@pytest.fixture
 def forked_workers() -> Iterator[None]:
     """A test's workers are forked with their imports done, where it is not of how they start."""
     with workers_forked():

@@ -17,7 +17,8 @@ from ..arrays import CACHE_LINE_BYTES
 from ..signature import Argument
 from .bound_calls import Call, Copy, Slot
 from .emit import KernelText
-from .symbols import PARALLEL_SYMBOL, PLACES_SYMBOL, RUN_SYMBOL, TEAM_SYMBOL, TIME_SYMBOL
+from .symbols import RUN_SYMBOL, TEAM_SYMBOL, TIME_SYMBOL
+from .team_text import BY_OPENMP, OPENMP_TEXT
 
 Array = npt.NDArray[Any]
 CONSTANTS_SECTION = ".rodata.loopwright"
@@ -27,12 +28,8 @@ NULL_POINTER, MISALIGNED = 1, 2
 _MOST_CONSTANT_BYTES = 1 << 30
 """Code reaches 2 GiB around itself (x86-64 psABI's and RISC-V's small code models), the program's own data included."""
 _CONSTANTS = "@lw.constants"
-_OPENMP = (
-    f"declare void @{PARALLEL_SYMBOL}(ptr, ptr, i32, i32)",
-    f"@{TEAM_SYMBOL} = constant ptr @{PARALLEL_SYMBOL}",
-    f"@{PLACES_SYMBOL} = constant i32 0",
-)
-"""Symbols of kernels on several threads; with an empty table of CPUs their threads stay where they are."""
+_OPENMP = (OPENMP_TEXT, f"@{TEAM_SYMBOL} = constant ptr @{BY_OPENMP}")
+"""Symbols of kernels on several threads."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from .symbols import RUN_SYMBOL, TIME_SYMBOL
 from .tiles import TILE, Carried, begin_tiles, end_tiles, run_of_tiles, tiles_of_loop, tiles_of_run
 from .turned_loads import turned_loads
 from .types import buffer_bytes
+from .work import threads_worth
 
 _LDEXP = frozenset({"avx512f", "avx512vl"})
 """Features of vscalefps for vectors of any width (Intel 64 and IA-32 manual, volume 2, VSCALEFPS)."""
@@ -193,10 +194,11 @@ def _branch(f: Function, block: Block, label: str, end: str) -> None:
 def _parallel(f: Function, op: Operation) -> None:
     extent = cast(IntAttr, op.properties["extent"]).data
     body = op.regions[0].blocks[0]
-    if f.in_thread or f.module.threads == 1 or extent <= 1:
+    threads = 1 if f.in_thread else threads_worth(extent, body, f.module.threads)
+    if threads == 1:
         emit_loop(f, "0", str(extent), "1", body)
         return
-    emit_parallel_call(f, extent, body, _emit_range)
+    emit_parallel_call(f, extent, threads, body, _emit_range)
     if f.module.accesses:
         leave_where_trapped(f)
 

@@ -18,11 +18,12 @@ from ..forkable import ForkableLock
 from ..signature import Argument
 from .amx import allow_tiles
 from .cpu import MissingFeatures, why_not_here
-from .jit import LoadedObject
+from .loaded_object import LoadedObject
 from .outside import CheckedAccess, TrapRecord
-from .symbols import MOST_CPUS
+from .sequence import runner
+from .symbols import MOST_THREADS
 
-_MAGIC = b"loopwright-llvm-3\n"
+_MAGIC = b"loopwright-llvm-4\n"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Artifact:
             raise ValueError("this is no LLVM kernel artifact of this version")
         text, _, object_code = data[len(_MAGIC) :].partition(b"\n")
         header: _Header = read_as(_Header, parse_json(text), "the kernel")
-        if header.workspace_bytes < 0 or not 1 <= header.threads <= MOST_CPUS:
+        if header.workspace_bytes < 0 or not 1 <= header.threads <= MOST_THREADS:
             raise ValueError(f"a kernel takes {header.workspace_bytes} bytes of memory and {header.threads} threads")
         for argument in header.arguments:
             argument.check()
@@ -90,8 +91,7 @@ class LlvmExecutable:
         self._loaded = LoadedObject(artifact.object_code, artifact.threads, has_trap=bool(artifact.accesses))
         trap = self._loaded.trap
         self._trap = None if trap is None else TrapRecord(artifact.name, artifact.accesses, trap)
-        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._loaded.run)
-        self._time = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._loaded.time)
+        self._run = runner(artifact.threads)
         self._workspace = workspace_of(artifact.workspace_bytes)
         self._lock = ForkableLock()
 
@@ -99,18 +99,24 @@ class LlvmExecutable:
         addresses = [array.ctypes.data for array in self._constants.complete(args, again)]
         return (ctypes.c_void_p * (len(addresses) + 1))(*addresses, self._workspace.ctypes.data)
 
+    def _table_of(self, pointers: ctypes.Array[ctypes.c_void_p]) -> ctypes.Array[ctypes.c_void_p]:
+        return (ctypes.c_void_p * 3)(self._loaded.run, ctypes.addressof(pointers), None)
+
     def run(self, args: Sequence[npt.NDArray[Any]]) -> None:
         """Run once on `args`, inputs then outputs; outputs are written in place and complete on return."""
         with self._lock:
-            self._run(self._pointers(args))
+            pointers = self._pointers(args)
+            table = self._table_of(pointers)
+            self._run(ctypes.addressof(table), 1)
             self._check_trap()
 
     def time(self, args: Sequence[npt.NDArray[Any]], number: int) -> float:
         """Return the seconds that `number` runs, back to back, take."""
         with self._lock:
             pointers = self._pointers(args, again=True)
+            table = self._table_of(pointers)
             start_s = time.perf_counter()
-            self._time(pointers, number)
+            self._run(ctypes.addressof(table), number)
             elapsed_s = time.perf_counter() - start_s
             self._check_trap()
             return elapsed_s

@@ -10,16 +10,20 @@ import ctypes
 import re
 from collections.abc import Iterable
 
+from ..missing import MissingRequirement
 from .cpu import CpuFeatures
-from .runtime import MissingRuntime
 
 LIBRARY = "libgcc_s.so.1"
 CONVERSIONS = ("__extendhfsf2", "__extendhfdf2", "__truncsfhf2", "__truncdfhf2")
 """Functions that LLVM calls, of GCC's low-level runtime library; its shared form has them from GCC 12 on."""
 
 
+class MissingConversions(MissingRequirement):
+    """This process has no conversions of half precision, and the CPU has no instructions for them."""
+
+
 def conversion_symbols(object_code: bytes) -> list[tuple[str, int]]:
-    """Return the addresses of the conversions that machine code calls; raises MissingRuntime without them."""
+    """Return the addresses of the conversions that machine code calls; raises MissingConversions without them."""
     called = [name for name in CONVERSIONS if name.encode() in object_code]
     if not called:
         return []
@@ -27,7 +31,7 @@ def conversion_symbols(object_code: bytes) -> list[tuple[str, int]]:
         library = ctypes.CDLL(LIBRARY)
         return [(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0) for name in called]
     except (OSError, AttributeError) as error:
-        raise MissingRuntime(
+        raise MissingConversions(
             f"float16 for a CPU without F16C takes {LIBRARY} of GCC 12 or newer ({error}): build for a target "
             "with it, such as 'llvm model=x86-64-v3', or compute in float32"
         ) from None

@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 from ..missing import MissingRequirement
 from .cpu import CpuFeatures, architecture, cpu_for
 from .half import conversion_functions, conversion_symbols
-from .runtime import openmp_symbols
-from .symbols import RUN_SYMBOL, TIME_SYMBOL, TRAP_SYMBOL
 
 Made = TypeVar("Made")
 _LOCK = threading.RLock()
@@ -204,16 +202,17 @@ def _run(passes: Any, on: Any, builder: Any) -> None:
 class LoadedSymbols:
     """An object file in memory; `addresses` of its symbols are valid until `close`.
 
+    `outside` are addresses of what it calls, by symbol, besides what this process has for all.
     RuntimeError names the symbols that this process does not have.
     """
 
-    def __init__(self, object_code: bytes, symbols: Sequence[str], threads: int = 1) -> None:
+    def __init__(self, object_code: bytes, symbols: Sequence[str], outside: Sequence[tuple[str, int]] = ()) -> None:
         import llvmlite.binding as llvm
 
         with _LOCK:
             self._engine = llvm.create_lljit_compiler(_machine(cpu_for()), use_jit_link=True)
             library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process()
-            for symbol, address in (*conversion_symbols(object_code), *(openmp_symbols() if threads > 1 else ())):
+            for symbol, address in (*conversion_symbols(object_code), *outside):
                 library.import_symbol(symbol, address)
             for symbol in symbols:
                 library.export_symbol(symbol)
@@ -226,11 +225,7 @@ class LoadedSymbols:
             self._tracker.close()
             self._engine.close()
 
-
-class LoadedObject(LoadedSymbols):
-    """A kernel in memory; `run` and `time` are addresses, valid until `close`, and so is `trap` if it is there."""
-
-    def __init__(self, object_code: bytes, threads: int, has_trap: bool = False) -> None:
-        super().__init__(object_code, (RUN_SYMBOL, TIME_SYMBOL, *([TRAP_SYMBOL] if has_trap else ())), threads)
-        self.run, self.time = self.addresses[RUN_SYMBOL], self.addresses[TIME_SYMBOL]
-        self.trap = self.addresses.get(TRAP_SYMBOL)
+    def keep(self) -> None:
+        """Leave the code in memory until the process ends: of use where its own threads run it."""
+        self._tracker.detach()
+        self._engine.detach()

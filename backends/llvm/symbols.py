@@ -7,12 +7,11 @@ TIME_SYMBOL = "lw_time"
 TRAP_SYMBOL = "lw_outside"
 """Two 64-bit integers of a kernel that checks its addresses: an access that left its buffer, and the element."""
 TEAM_SYMBOL = "lw_team"
-"""A pointer to the OpenMP runtime's function that has a parallel region run by a team of threads; null where it cannot
-be used, and the caller runs the region alone."""
+"""A pointer to a function that has a parallel region run by a team of threads, of which the first ones take part: it
+gets the region's function, its context, the threads of the team and of the region, and calls the first on the second
+and the number of the thread. Null where it cannot be used, and the caller runs the region alone."""
 PARALLEL_SYMBOL = "GOMP_parallel"
-"""The function of OpenMP runtimes that `TEAM_SYMBOL` points to: GNU's, which LLVM's has too."""
+"""The function of OpenMP runtimes for parallel regions: GNU's, which LLVM's has too."""
 THREAD_SYMBOL = "omp_get_thread_num"
-PLACES_SYMBOL = "lw_places"
-"""32-bit integers: how many CPUs this process may use, 0 if not known; then `MOST_CPUS` positions among these by CPU
-number, then `MOST_CPUS` CPU numbers by position."""
-MOST_CPUS = 1024
+SIZE_SYMBOL = "omp_get_num_threads"
+MOST_THREADS = 1024

@@ -18,7 +18,7 @@ from ...backends.llvm.amx import allow_tiles
 from ...backends.llvm.bound_calls import Copy, Slot
 from ...backends.llvm.cpu import host_model, why_not_here
 from ...backends.llvm.executable import Artifact
-from ...backends.llvm.jit import LoadedObject
+from ...backends.llvm.loaded_object import LoadedObject
 from ...backends.llvm.sequence import KernelSequence
 from ...backends.time_evaluator import HostCaches
 from ...dialects.cpu_models import CPU_MODELS
@@ -45,6 +45,7 @@ class LlvmNetwork:
         allow_tiles(features)
         self._codes = [LoadedObject(artifact.object_code, artifact.threads) for artifact in artifacts]
         self.addresses = [code.run for code in self._codes]
+        self.threads = max((artifact.threads for artifact in artifacts), default=1)
         self.constants = [_aligned(array) for array in package.constants]
 
     def session(self) -> LlvmSession:
@@ -81,7 +82,8 @@ class LlvmFrame:
             [
                 (network.addresses[c.kernel], [0 if _is_open(s) else self._address(s, ()) for s in c.slots])
                 for c in calls
-            ]
+            ],
+            network.threads,
         )
         self._pointers = self._sequence.pointers
         self._holes = sorted(
@@ -123,7 +125,8 @@ class LlvmSession:
             [
                 (network.addresses[step.kernel], [self._address(place) for place in (*step.places, *step.workspaces)])
                 for step in network.plan.steps
-            ]
+            ],
+            network.threads,
         )
 
     def _address(self, place: Place) -> int:
@@ -164,12 +167,10 @@ class LlvmSession:
         return time.perf_counter() - start_s
 
     def time_steps(self) -> list[float]:
-        times_s, kind = [], ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-        functions = [kind(address) for address in self._network.addresses]
-        for number, step in enumerate(self._network.plan.steps):
-            function, pointers = functions[step.kernel], self._sequence.arguments_of(number)
+        times_s = []
+        for number in range(len(self._network.plan.steps)):
             start_s = time.perf_counter()
-            function(pointers)
+            self._sequence.run_one(number)
             times_s.append(time.perf_counter() - start_s)
         return times_s
 

@@ -18,7 +18,7 @@ from loopwright.backends.llvm import cpu, device, half
 from loopwright.backends.llvm.compile import compile_module
 from loopwright.backends.llvm.cpu import CpuFeatures, MissingFeatures, cpu_for, host_model
 from loopwright.backends.llvm.executable import Artifact, LlvmExecutable
-from loopwright.backends.llvm.runtime import MissingRuntime
+from loopwright.backends.llvm.half import MissingConversions
 from loopwright.dialects.cpu_models import LEVELS
 from loopwright.graph.builders import Job, build_all
 from loopwright.graph.runtime.package import PackageError
@@ -74,7 +74,7 @@ def test_halves_are_converted_without_instructions_for_it(level: str, monkeypatc
     for got, want in zip(lw.build(module, target=f"llvm model={level} cores=1")(*given), wanted, strict=True):
         np.testing.assert_array_equal(got, want)
     monkeypatch.setattr(half, "LIBRARY", "libgcc_of_long_ago.so.1")
-    with pytest.raises(MissingRuntime, match=r"float16 for a CPU without F16C takes .*llvm model=x86-64-v3"):
+    with pytest.raises(MissingConversions, match=r"float16 for a CPU without F16C takes .*llvm model=x86-64-v3"):
         lw.build(module, target=f"llvm model={level} cores=1")(*given)
 
 

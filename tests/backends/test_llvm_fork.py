@@ -1,4 +1,4 @@
-"""Parallel kernels in forked children: they run, are right and, where the OpenMP runtime can, parallel."""
+"""Parallel kernels in forked children: they run, are right and, unless an OpenMP runtime cannot, parallel."""
 
 import contextlib
 import multiprocessing
@@ -18,6 +18,7 @@ from patience import PATIENCE_S
 from loopwright.backends.kernel_function import Kernel
 
 pytestmark = [
+    pytest.mark.usefixtures("every_thread"),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
@@ -110,14 +111,17 @@ def test_children_do_without_threads_where_the_runtime_cannot_start_anew() -> No
     script = f"""
         import os, sys
         sys.path[:0] = {[os.path.dirname(__file__), *sys.path]!r}
-        from loopwright.backends.llvm import runtime
+        from loopwright.backends.llvm import runtime, team, work
+        from openmp_library import openmp_library
 
         class Old:
             def __init__(self, library):
-                self.GOMP_parallel, self.omp_get_thread_num = library.GOMP_parallel, library.omp_get_thread_num
+                for name in (runtime.PARALLEL_SYMBOL, runtime.THREAD_SYMBOL, runtime.SIZE_SYMBOL):
+                    setattr(self, name, getattr(library, name))
 
-        library = runtime._load()
-        runtime._load = lambda: Old(library)
+        old = runtime.OpenMp(Old(openmp_library()))
+        team.openmp_of_torch = lambda: old
+        work.CYCLES_A_THREAD = 1e-9
         from test_llvm_fork import forked, is_right, parallel_kernel
 
         kernel = parallel_kernel()

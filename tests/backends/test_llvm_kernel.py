@@ -17,7 +17,8 @@ from loopwright.backends.llvm.compile import compile_module
 from loopwright.backends.llvm.emit import emit
 from loopwright.backends.llvm.executable import Artifact, LlvmExecutable
 from loopwright.backends.llvm.host import host_target
-from loopwright.backends.llvm.jit import LoadedObject, compile_text
+from loopwright.backends.llvm.jit import compile_text
+from loopwright.backends.llvm.loaded_object import LoadedObject
 from loopwright.backends.signature import Argument
 from loopwright.backends.unsupported import UnsupportedError
 from loopwright.dialects.target import Target, TargetAttr

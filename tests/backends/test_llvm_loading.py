@@ -9,7 +9,7 @@ import ctypes
 import llvmlite.binding as llvm
 import numpy as np
 
-from loopwright.backends.llvm import jit
+from loopwright.backends.llvm import jit, loaded_object
 
 SOURCE = """
 @table = internal constant [2 x float] [float 2.0, float 3.0]
@@ -26,7 +26,7 @@ define void @lw_run(ptr %x) {
 define void @lw_time(ptr %x, i64 %runs) { ret void }
 """
 code = jit.compile_text(SOURCE).object_code
-loaded = jit.LoadedObject(code, threads=1)  # whatever the first one takes memory for is taken
+loaded = loaded_object.LoadedObject(code, threads=1)  # whatever the first one takes memory for is taken
 loaded.close()
 
 libc = ctypes.CDLL(None)
@@ -44,7 +44,7 @@ for size in (1 << 20, PAGE):
         pass
 for region in regions:  # pages are free 3 GiB from one another
     libc.munmap(region, PAGE)
-loaded = jit.LoadedObject(code, threads=1)
+loaded = loaded_object.LoadedObject(code, threads=1)
 x = np.ones(2, np.float32)
 ctypes.CFUNCTYPE(None, ctypes.c_void_p)(loaded.run)(x.ctypes.data)
 print(np.allclose(x[0], np.sin(np.float32(3))))

@@ -31,7 +31,8 @@ from loopwright.backends.build import lower_to_kernel
 from loopwright.backends.context import create_context
 from loopwright.backends.cuda.compile import print_cuda
 from loopwright.backends.llvm.emit import emit
-from loopwright.backends.llvm.jit import LoadedObject, compile_text
+from loopwright.backends.llvm.jit import compile_text
+from loopwright.backends.llvm.loaded_object import LoadedObject
 from loopwright.backends.opencl.compile import print_opencl
 from loopwright.cli import main
 from loopwright.command._report import replay_command, replay_script

@@ -1,0 +1,75 @@
+"""Teams of threads that stay together for many parallel loops: one gathering for all kernels of a call.
+
+The thread that calls runs the kernels, and hands their parallel loops to the others, its helpers. A loop waits for no
+helper that has not come to it: who comes late takes part in what is left of it, or in the next one. Helpers wait for
+the next loop awake for some microseconds, then asleep.
+
+Helpers are threads of PyTorch's OpenMP runtime where PyTorch is loaded, for the length of a call: others beside them
+would compete with them for the cores. Else they are threads of our own, which stay for the next call. None is kept to
+a CPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from functools import cache
+
+from .cpu import architecture
+from .jit import LoadedSymbols, compile_text
+from .runtime import OpenMp, openmp_of_torch
+from .symbols import TEAM_SYMBOL
+from .team_text import HAND_OUT, OWNERS, OWNERS_BYTES, RUN, RUN_KERNELS, team_text
+
+_SPINS = 2000
+"""Turns of `pause`, 45 ns each on a Xeon (Emerald Rapids), that a thread waits awake: 0.1 ms, longer than kernels
+mostly take that one thread runs. OpenMP's wait for 14 ms. A choice: nobody measured others."""
+
+
+class Team:
+    """Threads that help those that call, as what runs tables of kernels; `table` points to what kernels call."""
+
+    def __init__(self, openmp: OpenMp | None) -> None:
+        text = compile_text(team_text(architecture(), openmp is not None)).object_code
+        code = LoadedSymbols(text, (RUN, RUN_KERNELS, HAND_OUT, OWNERS), openmp.symbols if openmp else ())
+        code.keep()
+        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32)
+        self._run = kind(code.addresses[RUN])
+        self._alone = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.addresses[RUN_KERNELS])
+        self.table = (ctypes.c_void_p * 1)(code.addresses[HAND_OUT])
+        owners = code.addresses[OWNERS]
+        os.register_at_fork(after_in_child=lambda: ctypes.memset(owners, 0, OWNERS_BYTES))
+        if openmp is not None:
+            openmp.make_forkable(self.table)
+
+    def runner(self, threads: int) -> Callable[[int, int], None]:
+        """Return what runs the kernels of a table in order, any number of times, with so many threads."""
+        spins = _SPINS if threads <= _cpus() else 0
+
+        def run(table: int, number: int) -> None:
+            if self.table[0]:
+                self._run(table, number, threads, spins)
+            else:
+                self._alone(table, number)
+
+        return run
+
+
+def team() -> Team:
+    """Return the team for kernels that are loaded now."""
+    return _team(openmp_of_torch())
+
+
+def symbols_of_team() -> tuple[tuple[str, int], ...]:
+    """Return the addresses of what kernels on several threads call, by symbol."""
+    return ((TEAM_SYMBOL, ctypes.addressof(team().table)),)
+
+
+@cache
+def _team(openmp: OpenMp | None) -> Team:
+    return Team(openmp)
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

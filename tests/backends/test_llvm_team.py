@@ -1,0 +1,142 @@
+"""Teams of threads that stay together for the kernels of a call: results, callers at once, and the work of a thread."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from openmp_library import openmp_library
+from parallel_kernel import is_right, parallel_kernel
+from patience import PATIENCE_S
+from xdsl.parser import Parser
+
+from loopwright.backends.build import lower_to_kernel
+from loopwright.backends.context import create_context
+from loopwright.backends.llvm import team, work
+from loopwright.backends.llvm.compile import compile_module
+from loopwright.backends.llvm.loaded_object import LoadedObject
+from loopwright.backends.llvm.runtime import OpenMp
+from loopwright.backends.llvm.sequence import KernelSequence
+from loopwright.dialects.target import Target
+
+ROWS = 37
+SHIFT = f"""
+func.func @shift(%in : memref<{ROWS}xi32>, %out : memref<{ROWS}xi32> {{lw.output}}) {{
+  %one = arith.constant 1 : i32
+  %seven = arith.constant 7 : index
+  %rows = arith.constant {ROWS} : index
+  lw_kernel.parallel %i in {ROWS} {{
+    %next = arith.addi %i, %seven : index
+    %from = arith.remui %next, %rows : index
+    %x = lw_kernel.load %in[%from] : memref<{ROWS}xi32> -> i32
+    %y = arith.addi %x, %one : i32
+    lw_kernel.store %y, %out[%i] : i32, memref<{ROWS}xi32>
+  }}
+  func.return
+}}"""
+"""Each row from one that another thread wrote in the loop before."""
+STEPS = 24
+
+
+@pytest.fixture(params=["own", "openmp"])
+def helpers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, every_thread: None) -> str:
+    """Helpers are threads of our own, or those of an OpenMP runtime."""
+    openmp = _OPENMP if request.param == "openmp" else None
+    monkeypatch.setattr(team, "openmp_of_torch", lambda: openmp)
+    return str(request.param)
+
+
+_OPENMP = OpenMp(openmp_library())
+
+
+class Steps:
+    """The same kernel again and again, between two arrays and back."""
+
+    def __init__(self, cores: int) -> None:
+        module = Parser(create_context(), SHIFT).parse_module()
+        _, artifact = compile_module(lower_to_kernel(module, Target(cores=cores, vector_bytes=64)))
+        assert artifact.threads == cores
+        self._code = LoadedObject(artifact.object_code, artifact.threads)
+        self.arrays = [np.zeros(ROWS, np.int32), np.zeros(ROWS, np.int32)]
+        places = [array.ctypes.data for array in self.arrays]
+        calls = [(self._code.run, (places[n % 2], places[(n + 1) % 2], 0)) for n in range(STEPS)]
+        self.sequence = KernelSequence(calls, cores)
+
+    def are_right(self, seed: int) -> bool:
+        start = np.random.default_rng(seed).integers(0, 1000, ROWS, dtype=np.int32)
+        self.arrays[0][:] = start
+        self.sequence.run()
+        return bool(np.array_equal(self.arrays[STEPS % 2], np.roll(start, -7 * STEPS) + STEPS))
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 7])
+def test_a_loop_sees_all_that_the_loops_before_wrote(helpers: str, cores: int) -> None:
+    steps = Steps(cores)
+    for seed in range(60):
+        assert steps.are_right(seed)
+        if seed % 20 == 0:
+            time.sleep(0.002)  # helpers fall asleep
+
+
+def test_more_callers_than_there_are_teams(helpers: str) -> None:
+    callers = [Steps(3) for _ in range(11)]
+    with ThreadPoolExecutor(len(callers)) as pool:
+        for _ in range(5):
+            assert all(pool.map(lambda steps: all(steps.are_right(seed) for seed in range(10)), callers))
+
+
+def test_teams_of_different_sizes_take_turns(helpers: str) -> None:
+    sizes = [Steps(cores) for cores in (6, 2, 4, 1, 3)]
+    assert all(steps.are_right(seed) for seed in range(8) for steps in sizes)
+
+
+def test_called_in_a_parallel_region_of_others(helpers: str) -> None:
+    found: list[bool] = []
+    callers = [Steps(3), Steps(3)]
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    library = openmp_library()
+    region = kind(lambda _: found.append(callers[library.omp_get_thread_num()].are_right(1)))
+    library.GOMP_parallel(region, None, 2, 0)
+    assert found == [True, True]
+
+
+def test_a_process_ends_right_after_a_call() -> None:
+    """Its helpers are awake, and their code must be there until they are gone."""
+    script = f"""
+        import sys
+        sys.path[:0] = {[os.path.join(os.path.dirname(__file__), "..", "support"), *sys.path]!r}
+        from loopwright.backends.llvm import work
+        work.CYCLES_A_THREAD = 1e-9
+        from parallel_kernel import is_right, parallel_kernel
+        print(is_right(parallel_kernel(4)))
+        """
+    for _ in range(3):
+        command = [sys.executable, "-c", textwrap.dedent(script)]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+        assert (ran.returncode, ran.stdout) == (0, "True\n"), ran.stderr
+
+
+def test_threads_are_as_many_as_there_is_work_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "lw_team" not in parallel_kernel(16).source
+    module = Parser(create_context(), SHIFT).parse_module()
+    (loop,) = (op for op in module.walk() if op.name == "lw_kernel.parallel")
+    body = loop.regions[0].blocks[0]
+    cycles = work.region_cycles(ROWS, body)
+    assert work.region_cycles(10 * ROWS, body) > 5 * cycles > 0
+    chosen = []
+    for grain in (cycles * 2, cycles / 2, cycles / 5, cycles / 1000):
+        monkeypatch.setattr(work, "CYCLES_A_THREAD", grain)
+        chosen.append(work.threads_worth(ROWS, body, 16))
+    assert chosen[0] == 1 and chosen[-1] == 16 and all(few <= many for few, many in pairwise(chosen))
+
+
+@pytest.mark.usefixtures("every_thread")
+def test_kernels_are_right_by_themselves(helpers: str) -> None:
+    kernel = parallel_kernel(5)
+    assert all(is_right(kernel) for _ in range(50))
