@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from gpu import graphed
 from onnx_export import to_onnx
-from rounds import PAUSE_S
+from rounds import POOL_PAUSE_S
 
 import loopwright as lw
 from loopwright.backends.targets import resolve_target
@@ -235,7 +235,7 @@ def _in_turn(timers: dict[str, Timer], rounds: int, target: Target) -> dict[str,
     for _ in range(rounds):
         for name, timer in timers.items():
             if target.kind == "llvm":
-                time.sleep(PAUSE_S)
+                time.sleep(POOL_PAUSE_S)
             found[name].append(timer())
     return {name: statistics.median(times_s) for name, times_s in found.items()}
 
