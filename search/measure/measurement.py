@@ -24,7 +24,7 @@ class PreflightError(MeasureError):
 
 @dataclass(frozen=True)
 class MeasureOptions:
-    """Options of measuring. `backend` is a module path; `env` goes to workers, `threads` to kernels as OpenMP threads.
+    """Options of measuring. `backend` is a module path; `env` goes to workers, `threads` to their OpenMP runtimes.
 
     `runners` makes what runs candidates (`runners.Runners`), where that is not one process on this machine: from the
     options, a folder for files, and a function to be called when its `width` or `builders` has changed.
