@@ -256,7 +256,7 @@ seen:
   %ended = icmp ne i32 %end, 0
   br i1 %ended, label %done, label %asked
 asked:
-  %hint = load atomic i32, ptr %usedat monotonic, align 4
+  %hint = load atomic i32, ptr %usedat acquire, align 4
   %wanted = icmp slt i32 %me, %hint
   br i1 %wanted, label %enter, label %spin
 enter:
@@ -316,7 +316,8 @@ done:
 }}
 """
 """A helper's life: it enters an epoch that is open and wants so many, does what there is to do, and waits for the next
-one. Where it reads what is done of an epoch, the owner cannot write the next one's: it waits for it."""
+one. Where it reads what is done of an epoch, the owner cannot write the next one's: it waits for it. A number of
+threads that is the next epoch's is seen after the close of this one: it is released by the owner, acquired here."""
 
 _AWAIT = f"""
 declare i32 @{SIZE_SYMBOL}()
@@ -466,7 +467,7 @@ team:
 {_at("usedat", _USED)}
   store ptr %run, ptr %jobat, align 8
   store ptr %context, ptr %contextat, align 8
-  store atomic i32 %used, ptr %usedat monotonic, align 4
+  store atomic i32 %used, ptr %usedat release, align 4
   %epoch = call i32 @publish(ptr %slot)
   call void %run(ptr %context, i32 0)
   call void @finish(ptr %slot, i32 %epoch, i32 %used)
