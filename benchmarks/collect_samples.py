@@ -50,6 +50,9 @@ ROUNDS = (0.4, 0.35, 0.25)
 """Shares of the time of the rounds."""
 DRAWN, LIKELY, OTHERS = 4096, 192, 192
 """Random candidates of a sketch; those that are looked at are the best by the estimate, and some others."""
+SPREAD, SPREAD_NOISE, SPREAD_FAR = 12, 0.15, 1.6
+"""Of a sketch, candidates unlike each other that are drawn at once, and how much chance there is in their order, in
+logarithms of their estimates; none is estimated at more than so many times the least."""
 REPEAT_S, REPEATS = 2e-3, 3
 HOPELESS = {"cuda": 30.0, "llvm": 6.0}
 """Times the best of the workload: what is as slow is not timed to the end. A CPU needs 1,000 times as long to run a
@@ -81,6 +84,8 @@ class Searched:
     sketches: Sequence[Sketch]
     rounds: int
     """In which candidates are changed by their estimates alone, as untuned schedules are chosen."""
+    spread: bool = False
+    """Drawn ones are unlike in what decides how a product's loop runs."""
     seen: set[tuple[int, bytes]] = field(default_factory=set)
     waiting: list[tuple[int, npt.NDArray[np.int64]]] = field(default_factory=list)
 
@@ -145,6 +150,9 @@ def _options() -> argparse.Namespace:
         "--start", type=Path, nargs="+", help="samples of other runs, which the first model is trained on too"
     )
     parser.add_argument("--model", help="file of the model of the first round, instead of one that is trained")
+    parser.add_argument(
+        "--spread", action="store_true", help="draw candidates that are unlike in results and threads of a block"
+    )
     parser.add_argument("--fake", action="store_true")
     parser.add_argument("--output", default="samples.npz")
     options = parser.parse_args()
@@ -241,7 +249,8 @@ def _builder(
                 try:
                     if at not in tasks:
                         made = workload.task(options.target)
-                        tasks[at] = Searched(at, str(made.module), made.sketches, STEPS if made.target.is_gpu else 0)
+                        rounds = STEPS if made.target.is_gpu else 0
+                        tasks[at] = Searched(at, str(made.module), made.sketches, rounds, options.spread)
                     for sample, schedule in _next(rng, tasks[at], model, number):
                         blob = b"" if options.fake else backend.build(tasks[at].workload, schedule)
                         if timer is None:
@@ -281,6 +290,9 @@ def _drawn(rng: np.random.Generator, task: Searched) -> list[tuple[int, npt.NDAr
     found = [(0, task.sketches[0].default)]
     for number in rng.permutation(len(task.sketches)):
         sketch = task.sketches[number]
+        if task.spread and sketch.prior is not None:
+            found += [(int(number), row) for row in _unlike(rng, sketch, task.rounds)]
+            continue
         rows = _rows(rng, sketch, task.rounds)
         chosen = (len(rows) * rng.random(4) ** 3).astype(int)
         found += [(int(number), rows[at]) for at in dict.fromkeys(chosen.tolist())]
@@ -319,6 +331,27 @@ def _rows(rng: np.random.Generator, sketch: Sketch, rounds: int) -> npt.NDArray[
     if sketch.prior is None:
         return rows
     return np.concatenate([likely_rows(rng, sketch, rows, LIKELY, rounds), rows[:OTHERS]])
+
+
+def _unlike(rng: np.random.Generator, sketch: Sketch, rounds: int) -> list[npt.NDArray[np.int64]]:
+    """Some candidates of little estimate that differ in results, threads, stages or copies, one of each."""
+    rows = np.unique(sketch.population.sample(rng, DRAWN), axis=0)
+    rows = np.unique(np.concatenate([likely_rows(rng, sketch, rows, LIKELY, rounds), rows]), axis=0)
+    columns = sketch.columns(rows)
+    assert sketch.prior is not None
+    seconds = sketch.prior(columns)
+    ones = np.ones(len(rows))
+
+    def product(*ends: str) -> npt.NDArray[np.float64]:
+        return np.prod([ones, *(column for name, column in columns.items() if name.endswith(ends))], axis=0)
+
+    keys = np.stack([product("_inner", "_virtual"), product("_threads"), product("_stages"), product("_registers")], 1)
+    noisy = seconds * np.exp(SPREAD_NOISE * rng.gumbel(size=len(rows)))
+    best: dict[bytes, int] = {}
+    for at in np.argsort(noisy, kind="stable"):
+        if seconds[at] <= SPREAD_FAR * seconds.min():
+            best.setdefault(keys[at].tobytes(), int(at))
+    return [rows[at] for at in list(best.values())[:SPREAD]]
 
 
 # -- timing -----------------------------------------------------------------------------------------------------------

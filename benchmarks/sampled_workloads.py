@@ -304,6 +304,18 @@ def _reduction(kind: str, rows: int, columns: int, axis: int) -> list[Tensor]:
     return [data, getattr(topi, kind)(data, axis)]
 
 
+def _middle_args(rng: np.random.Generator) -> Args:
+    kind = _word(rng, ["sum", "max", "mean", "argmax", "argmax"])
+    before, along = extent(rng, 1, 300), extent(rng, 4, 20000)
+    return kind, before, along, 1 if rng.random() < 0.4 else extent(rng, 4, 5000)
+
+
+def _middle(kind: str, before: int, along: int, after: int) -> list[Tensor]:
+    """A reduction along the middle one of three axes, or along the last of two."""
+    data = _data(before, along, after) if after > 1 else _data(before, along)
+    return [data, getattr(topi, kind)(data, 1)]
+
+
 def _pool_args(rng: np.random.Generator) -> Args:
     kind = _word(rng, ["max", "avg", "global"])
     return kind, _one(rng, 1, 1, 4), extent(rng, 16, 1500), extent(rng, 6, 120), _one(rng, 2, 3, 5), _one(rng, 1, 2)
@@ -344,6 +356,18 @@ def _moves(order: str, *shape: int) -> list[Tensor]:
     return [data, topi.transpose(data, tuple(map(int, order.split(","))))]
 
 
+def _resize_args(rng: np.random.Generator) -> Args:
+    size = extent(rng, 5, 160)
+    to = size * _one(rng, 2, 2, 3, 4, 8) if rng.random() < 0.7 else extent(rng, 5, 400)
+    mode = _word(rng, ["asymmetric", "half_pixel", "align_corners"])
+    return _one(rng, 1, 1, 4), extent(rng, 1, 400), size, to, _word(rng, ["bilinear", "nearest"]), mode
+
+
+def _resize(n: int, c: int, size: int, to: int, method: str, mode: str) -> list[Tensor]:
+    data = _data(n, c, size, size)
+    return [data, topi.resize2d(data, (to, to), method=method, coordinate_mode=mode)]
+
+
 KINDS: dict[str, Kind] = {
     "conv": Kind(_conv_args, _conv),
     "pointwise": Kind(_pointwise_args, _conv),
@@ -365,6 +389,8 @@ KINDS: dict[str, Kind] = {
     "pool": Kind(_pool_args, _pool),
     "elements": Kind(_elements_args, _elements),
     "moves": Kind(_moves_args, _moves),
+    "middle": Kind(_middle_args, _middle),
+    "resize": Kind(_resize_args, _resize),
     "conv nhwc": Kind(_conv_args, _conv_nhwc),
     "pointwise nhwc": Kind(_pointwise_args, _conv_nhwc),
     "depthwise nhwc": Kind(_depthwise_args, _conv_nhwc),
@@ -393,6 +419,8 @@ GPU = Mix(
         "pool": 4,
         "elements": 3,
         "moves": 5,
+        "middle": 3,
+        "resize": 2,
     },
     most_flops=2e10,
     most_elements=2.5e7,

@@ -273,10 +273,10 @@ def test_searches_start_from_the_shipped_model() -> None:
 
 
 def test_sampled_workloads_are_of_all_kinds_and_the_same_each_time() -> None:
-    found = sampled(5, 150)
+    found = sampled(5, 200)
     assert found[:20] == sampled(5, 20)
     assert {workload.kind for workload in found} >= set(GPU.shares) - {"conv3d", "attention", "weighted"}
-    assert len(set(found)) == 150
+    assert len(set(found)) == 200
 
 
 def test_workloads_for_cpus_are_of_one_type_and_some_weights_are_constants() -> None:
