@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from math import prod
 from operator import add
 
@@ -273,24 +273,42 @@ class GpuModel:
     def _registers(self, c: Columns, planned: Array) -> Array:
         """Registers of a thread: accumulators, a step's operands, copies on their way, addresses."""
         held = self._held(c, planned)
-        operands = np.sum([self._loads(c, o)[0] for o in self.operands], axis=0)
+        operands = np.sum([self._words(c, o) for o in self.operands], axis=0)
         return np.asarray(self._accumulators(c) + operands + held + 24)
 
     def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """Threads, shared memory, registers and tails within what the target has."""
-        threads, planned = self.threads(c), self.planned_elements(c)
+        read = {name: c[name] for name in self._numbers}
+        mask = self._threads_fit(read)
+        if mask.any():
+            mask[mask] = self._memory_fits({name: column[mask] for name, column in read.items()})
+        return mask
+
+    @cached_property
+    def _numbers(self) -> tuple[str, ...]:
+        """The holes that the limits are of."""
+        tiles = [name for axis in self.axes for name in (axis.virtual, axis.thread, axis.inner)]
+        others = [*(axis.step for axis in self.reduce), self.stages, self.registers, self.unroll, self.split]
+        return tuple(name for name in (*tiles, *others) if name)
+
+    def _threads_fit(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """Of whole warps, as many as a block may have; most of what is drawn at random has not, and is told soonest."""
+        threads, tiles = self.threads(c), [self._tile(c, axis) for axis in self.axes]
         mask = (threads <= max(1, self.target.max_threads_per_block)) & (threads >= WARP) & (threads % WARP == 0)
+        for axis, tile in zip(self.axes, tiles, strict=True):
+            mask &= tile < 2 * axis.extent
+        mask &= self._product(c, [a.virtual for a in self.axes]) <= max(1, self.target.max_vthreads)
+        return np.asarray(mask & (self._accumulators(c) * self._copies(c) <= MOST_FMAS))
+
+    def _memory_fits(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """The limits but those of threads."""
+        threads, planned = self.threads(c), self.planned_elements(c)
         words = planned + self.joined_elements(c)
-        mask &= words * self.element_bytes + 16 * len(self.operands) <= self.target.max_shared_bytes
+        mask = words * self.element_bytes + 16 * len(self.operands) <= self.target.max_shared_bytes
         registers, on = self._registers(c, planned), multiprocessor_of(self.target)
         mask &= (registers <= on.registers_per_thread) & (registers * threads <= on.registers)
-        mask &= self._waste(c) <= 2.2
-        for axis in self.axes:
-            mask &= self._tile(c, axis) < 2 * axis.extent
-        mask &= (self._held(c, planned) <= MOST_HELD) & self._within_rows(c)
-        virtual = self._product(c, [a.virtual for a in self.axes])
-        mask &= virtual <= max(1, self.target.max_vthreads)
-        return np.asarray(mask & self._pipeline_fits(c) & (self._accumulators(c) * self._copies(c) <= MOST_FMAS))
+        mask &= (self._waste(c) <= 2.2) & (self._held(c, planned) <= MOST_HELD)
+        return np.asarray(mask & self._within_rows(c) & self._pipeline_fits(c))
 
     def _within_rows(self, c: Columns) -> npt.NDArray[np.bool_]:
         """True where no thread's results go on from one row of a pair of axes to the next, or each thread has one.
@@ -346,6 +364,12 @@ class GpuModel:
             names.add(self.axes[-1].name)
         return names
 
+    def _words(self, c: Columns, operand: GpuOperand) -> Array:
+        """Elements of an operand that a thread reads for one reduction step."""
+        names = self._names_of(operand)
+        along = [axis for axis in self.axes if axis.name in names]
+        return self._product(c, [name for axis in along for name in (axis.virtual, axis.inner)])
+
     def _loads(self, c: Columns, operand: GpuOperand) -> tuple[Array, Array, Array]:
         """For one reduction step: elements a thread reads, its loads, and the least cycles that a warp's loads take."""
         names = self._names_of(operand)
@@ -386,15 +410,18 @@ class GpuModel:
         """Number of threads of a warp that store into one bank while they transpose an operand, with its padding."""
         if not operand.turned:
             return self._ones(c)
-        place = np.arange(WARP) * c[operand.vector][:, None]
-        row = (self._step(c) * self._slices(c)).astype(np.int64)[:, None]
-        banks = np.sort((PADDING * (place % row) + place // row) % BANKS, axis=1)
+        vector, row = c[operand.vector], (self._step(c) * self._slices(c)).astype(np.int64)
+        base = int(row.max(initial=0)) + 1
+        different, number = np.unique(vector * base + row, return_inverse=True)
+        vectors, rows = np.divmod(different, base)
+        place = np.arange(WARP) * vectors[:, None]
+        banks = np.sort((PADDING * (place % rows[:, None]) + place // rows[:, None]) % BANKS, axis=1)
         run = np.ones(len(banks))
         longest = np.ones(len(banks))
         for lane in range(1, WARP):
             run = np.where(banks[:, lane] == banks[:, lane - 1], run + 1, 1)
             longest = np.maximum(longest, run)
-        return longest
+        return np.asarray(longest[number])
 
     def _copies_of(self, c: Columns, operand: GpuOperand, sizes: dict[str, Array]) -> _Copies:
         """The copies of an operand. A vector that does not begin at a multiple of its size is loaded by elements.
@@ -448,7 +475,7 @@ class GpuModel:
         threads, blocks, step, on = self.threads(c), self._blocks(c), self._step(c), multiprocessor_of(self.target)
         stages, sizes, planned = c[self.stages].astype(np.float64), self._extents(c), self.planned_elements(c)
         copies = reduce(add, [self._copies_of(c, operand, sizes) for operand in self.operands])
-        loads, wavefronts = (np.sum([self._loads(c, o)[n] for o in self.operands], axis=0) for n in (1, 2))
+        _, loads, wavefronts = np.sum([self._loads(c, operand) for operand in self.operands], axis=0)
         filled, unrolled = planned / stages * self.element_bytes, self._copies(c)
         warps, per_sm = threads / WARP, self._resident(c, planned)
         issue = step * (self._accumulators(c) + loads + STEP_INSTRUCTIONS / unrolled) + copies.instructions
