@@ -170,7 +170,11 @@ WORK = "program.work"
 STAGES = "program.stages"
 """The column of the blocks that a candidate has."""
 
-PRIOR = Feature("prior.seconds", "log2/ideal", "what the sketch's rule estimates; missing for IR of unknown origin")
+PRIOR = Feature(
+    "prior.seconds",
+    "log2/ideal",
+    "what is estimated by the sketch's rule, or on a GPU by its loops; missing for IR of unknown origin",
+)
 
 
 def described() -> list[str]:

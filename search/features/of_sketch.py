@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.target import Target
 from ...passes.parametric.nest import Nest
 from ...passes.parametric.program import Program
-from ...passes.parametric.replay import program_of_schedule
+from ...passes.parametric.replay import programs_of_schedule
 from ...passes.parametric.sizes import Size
 from ...passes.primitive import UnknownStepError
 from .catalogue import PRIOR, names
@@ -33,33 +33,49 @@ class SketchFeatures:
     """From columns of decisions to a feature matrix, one column for each feature of the catalogue and the prior.
 
     `module` is the workload on tensors, `template` the schedule text with `<name>` for holes, `prior` the estimate in
-    seconds by the rules that wrote the sketch. UnknownStepError when first called, where a step's effect on extents is
-    not known.
+    seconds by the rules that wrote the sketch; without one, `estimate` is what the nest of loops itself is estimated to
+    take, if it may be. UnknownStepError when first called, where a step's effect on extents is not known.
     """
 
-    def __init__(self, module: ModuleOp, target: Target, name: str, template: str, prior: Prior | None) -> None:
+    def __init__(
+        self,
+        module: ModuleOp,
+        target: Target,
+        name: str,
+        template: str,
+        prior: Prior | None,
+        estimate: Callable[[NestView], Size] | None = None,
+    ) -> None:
         self._module = module
         self._target = target
         self._name = name
         self._template = template
-        self._prior = prior
         self._populations = 0
+        self._estimate = estimate
+        self.prior = prior if prior is not None or estimate is None else self._estimated
+        """Seconds of candidates with these columns, `(n,)`; None where nobody has an idea."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return (*names(), PRIOR.name)
 
-    @cached_property
+    @property
     def program(self) -> Program:
-        """Compile the catalogue's features, and the ideal seconds that times are relative to."""
+        """The catalogue's features, and the ideal seconds that times are relative to."""
+        return self._programs[0]
 
-        def asked(nest: Nest) -> list[Size]:
+    @cached_property
+    def _programs(self) -> list[Program]:
+        """Compile the features, and the estimate where there is one: of one nest."""
+
+        def asked(nest: Nest) -> list[list[Size]]:
             view = NestView(nest)
-            return [*features_of_view(view), ideal_seconds(view)]
+            features = [*features_of_view(view), ideal_seconds(view)]
+            return [features] if self._estimate is None else [features, [self._estimate(view)]]
 
         try:
-            return program_of_schedule(self._module, self._target, self._template, asked)
+            return programs_of_schedule(self._module, self._target, self._template, asked)
         except UnknownStepError as error:
             error.add_note(f"in sketch '{self._name}'")
             raise
@@ -69,6 +85,10 @@ class SketchFeatures:
         """The program in machine code."""
         return NativeProgram(self.program)
 
+    def _estimated(self, columns: Mapping[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.float64]:
+        rows = len(next(iter(columns.values()))) if columns else 1
+        return np.asarray(self._programs[1].run(columns, rows)[0], dtype=np.float64)
+
     def __call__(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:
         """The features `(rows, len(catalogue()) + 1)` of candidates with these columns, each `(rows,)`."""
         result = np.empty((len(self.program.outputs), rows), dtype=np.float32)
@@ -76,5 +96,5 @@ class SketchFeatures:
         program = self.native if self._populations > NATIVE_AFTER else self.program
         program.run(columns, rows, out=result)
         ideal_s = result[-1]
-        result[-1] = np.nan if self._prior is None or not rows else np.log2(self._prior(columns) / ideal_s)
+        result[-1] = np.nan if self.prior is None or not rows else np.log2(self.prior(columns) / ideal_s)
         return result.T

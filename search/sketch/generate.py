@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.caller import warn_caller
 from ...dialects.target import Target
 from ...passes.primitive import ScheduleError
+from ..estimates.nest_model import nest_seconds
 from ..features.of_sketch import SketchFeatures
 from .draft import CostEstimate, Draft
 from .hole import Columns
@@ -31,7 +32,8 @@ def generate_sketches(module: ModuleOp, target: Target, rules: Sequence[SketchRu
     drafts = _drafts(module, target, wanted)
     distinct = {draft.template: draft for draft in drafts}
     named = zip(distinct.values(), _names(distinct.values()), strict=True)
-    return sorted((_finished(draft, name, module, target) for draft, name in named), key=_default_cost)
+    sketches = [_finished(draft, name, module, target) for draft, name in named]
+    return sorted(sketches, key=_default_cost) if len(sketches) > 1 else sketches
 
 
 def _drafts(
@@ -98,14 +100,16 @@ def _default_cost(sketch: Sketch) -> float:
 def _finished(draft: Draft, name: str, module: ModuleOp, target: Target) -> Sketch:
     draft.make_defaults_legal()
     prior = _prior(draft.models) if draft.models else None
+    estimate = nest_seconds if target.is_gpu and not draft.models else None
+    described = SketchFeatures(module, target, name, draft.template, prior, estimate)
     return Sketch(
         name=name,
         template=draft.template,
         holes=tuple(draft.holes),
         derived=tuple(draft.derived),
         limits=tuple(draft.limits),
-        describe=SketchFeatures(module, target, name, draft.template, prior),
-        prior=prior,
+        describe=described,
+        prior=described.prior,
     )
 
 

@@ -129,7 +129,7 @@ def test_long_reductions_go_to_many_blocks(name: str) -> None:
     task = task_of(FEW_RESULTS[name](), H200)
     for schedule in schedules(task):
         sizes = [np.prod(grid) for grid, _ in launches(task, schedule)]
-        assert max(sizes) >= 132
+        assert max(sizes) >= 64
         assert len(sizes) <= {"softmax": 5, "argmax_all": 3}.get(name, 2)
 
 

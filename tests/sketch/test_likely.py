@@ -157,3 +157,13 @@ def test_defaults_stay_where_no_model_ships() -> None:
     ):
         task = lw.SearchTask(SAMPLES[name], target=target)
         assert task.default_schedule == task.sketches[0].schedule(task.sketches[0].default)
+
+
+def test_of_few_candidates_all_are_looked_at_and_none_twice() -> None:
+    data = te.placeholder((900, 640), name="data")
+    (sketch,) = lw.SearchTask([data, topi.sum(data, 0)], target="cuda model=h200").sketches
+    model = shipped_model("cuda")
+    assert model is not None
+    (found,) = likely.compared([sketch], model)
+    assert len(np.unique(found.rows, axis=0)) == len(found.rows)
+    assert len(found.rows) == min(likely.KEPT, np.count_nonzero(sketch.legal(sketch.population.every)))
