@@ -31,7 +31,7 @@ def seconds(sketch: Sketch, **changed: int) -> float:
 def test_a_scheduler_issues_from_whole_warps() -> None:
     """Of nine warps one of four schedulers has three: as long as twelve take."""
     eight, nine, twelve = (seconds(product(32 * 132, 32 * blocks, 1024)) for blocks in (8, 9, 12))
-    assert nine == pytest.approx(twelve, rel=0.02)
+    assert nine == pytest.approx(twelve, rel=0.05)
     assert nine > 1.3 * eight
 
 
