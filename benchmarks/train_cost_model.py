@@ -37,8 +37,8 @@ GROWTH = {"cuda": USUAL_GROWTH, "llvm": Growth(forests=8, trees=60, leaves=12, r
 """By the kind of target."""
 DOUBT = {"cuda": 0.0, "llvm": 0.1}
 """By the kind of target: log2 of how much faster than the rules' own choice a candidate must be predicted to be."""
-APART = {"cuda": True, "llvm": False}
-"""By the kind of target: candidates without an estimate have a correction of their own. On CPUs they keep defaults."""
+LIKED = {"cuda": True, "llvm": False}
+"""By the kind of target: slow candidates of little estimate count too. On CPUs defaults are seldom left."""
 Floats = npt.NDArray[Any]
 
 
@@ -70,8 +70,9 @@ class Samples:
 
     def train(self) -> General:
         """The model of these."""
-        how = {"growth": GROWTH[self.target], "doubt": DOUBT[self.target], "apart": APART[self.target]}
-        return General.trained(self.columns, self.features, self.times_s, self.workloads, **how)
+        growth, doubt, liked = GROWTH[self.target], DOUBT[self.target], LIKED[self.target]
+        arrays = self.features, self.times_s, self.workloads
+        return General.trained(self.columns, *arrays, growth=growth, doubt=doubt, liked=liked)
 
 
 def main() -> None:
