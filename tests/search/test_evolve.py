@@ -10,7 +10,7 @@ from fake_space import SIZES, Failing, FakeSpace, Knowing
 from loopwright.search.cost_model import CostModel, Floats, make_model, relative_speed
 from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.space import SpaceError
-from loopwright.search.strategies.evolution import Evolution
+from loopwright.search.strategies.evolution import _DRAWS, Evolution
 
 
 def search(model: CostModel, spaces: Sequence[FakeSpace], seed: int, trials: int = 64, batch: int = 16) -> float:
@@ -84,32 +84,50 @@ def test_the_better_space_gets_more_of_the_trials() -> None:
 
 
 class Counting(FakeSpace):
-    """Counts the times that rows are drawn from it."""
+    """Notes the rounds in which its rows are bred."""
 
-    drawn = 0
+    round = 0
 
-    def sample(self, rng: np.random.Generator, n: int) -> Rows:
-        self.drawn += 1
-        return super().sample(rng, n)
+    def __init__(self, name: str, slowdown: float = 1.0) -> None:
+        super().__init__(name, slowdown=slowdown)
+        self.bred: set[int] = set()
+
+    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
+        self.bred.add(Counting.round)
+        return super().mutate(rng, rows)
 
 
 def test_spaces_known_to_be_slow_are_bred_in_turn() -> None:
     spaces = [Counting("good"), *(Counting(f"bad {n}", slowdown=30.0) for n in range(3))]
+    Counting.round = 0
     evolution = filled(spaces, count=64)
     model = fitted(evolution)
-    for space in spaces:
-        space.drawn = 0
-    for _ in range(6):
+    for Counting.round in range(1, 7):
         assert len(evolution.propose(model, 8)) == 8
-    good, *bad = (space.drawn for space in spaces)
+    good, *bad = (len(space.bred - {0}) for space in spaces)
     assert good == 6 == sum(bad) and min(bad) < 6
 
 
 def test_all_spaces_are_bred_while_little_is_known() -> None:
     spaces = [Counting("good"), Counting("bad", slowdown=30.0), Counting("worse", slowdown=60.0)]
+    Counting.round = 0
     evolution = filled(spaces, count=48)
+    Counting.round = 1
     evolution.propose(fitted(evolution), 8)
-    assert [space.drawn for space in spaces] == [2, 2, 2]
+    assert all(1 in space.bred for space in spaces)
+
+
+def test_fresh_rows_are_those_that_the_trials_so_far_tell() -> None:
+    """So that a search that is resumed goes on as it would have."""
+    spaces = [FakeSpace("one"), FakeSpace("other")]
+    evolution = filled(spaces, count=150)
+    again = Evolution(spaces)
+    for space, row, time_s in evolution._measured:
+        again.observe(space, row, time_s)
+    again._seen = set(evolution._seen)
+    for number in range(2):
+        np.testing.assert_array_equal(again._fresh(number, 500), evolution._fresh(number, 500))
+    assert len(evolution._drawn) == 2 * _DRAWS
 
 
 class Narrow(FakeSpace):
