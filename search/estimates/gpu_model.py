@@ -1,10 +1,9 @@
-"""Analytic model of a GPU tile, as array expressions over a population: limits, and an estimate in seconds."""
+"""Analytic model of a tiled reduction on a GPU: an estimate in seconds, as array expressions over a population."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from math import prod
 from operator import add
 
@@ -12,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.multiprocessor import BANKS, CLOCK_HZ, multiprocessor_of
-from ...dialects.target import WARP, Target
+from ...dialects.target import WARP
 from ..sketch.hole import Columns
+from .gpu_tile import PADDING, GpuOperand, GpuTile, reach
 
 Array = npt.NDArray[np.float64]
 
@@ -67,83 +67,15 @@ VECTOR_GAIN = 0.25
 equal otherwise."""
 BARRIER_CYCLES = 40
 """Cycles that a barrier takes, about. A choice: more would favour fewer, larger fills."""
-MOST_FMAS = 2048
-"""Multiply-adds of a thread that are written out one after the other: compiling more takes seconds. NVRTC 13 takes 1.1
-s for 2048 and 3.3 s for 4096 (`passes.lower._unrolled_loops`)."""
 SPARE_REGISTERS = 16
 """Registers that the compiler takes beyond those that are counted: NVRTC 13 takes 31 to 48 more than sums, operands and
 copies on their way with sums of 8x8, 47 to 70 with 8x16; 24 are counted."""
-PADDING = 4
-"""Elements that a row of a turned operand has beyond a multiple of the banks: vectors stay aligned in it."""
 LAUNCH_S = 1.5e-6
 """Seconds from one kernel of a graph to the next. A choice: it decides where a second kernel pays, and nothing beside
 kernels that take long."""
 CLUSTER_JOIN_S = 1.1e-6
 """The same for blocks of a cluster that wait for each other and read what they wrote. On an H200 they saved 0.3 to 0.5
 us over a second kernel with the same tiles, for products, convolutions and attention of 3 to 7 us."""
-MOST_GUARDED = 4
-"""Results of a thread along a pair of axes whose last tile is not full: each has a test of its own, and a thread seven
-predicates. Convolutions of 512x14x14, batch 8, and 256x14x14, batch 32, took 2,430 and 1,004 us on an H200 with seven
-such results, about 250 with others; five took up to 7.5 times their estimate."""
-MOST_HELD = 32
-"""Elements that a thread may have on their way to shared memory: each is loaded and stored by code of its own. A
-choice: an eighth of the registers of a thread."""
-
-
-@dataclass(frozen=True)
-class GpuAxis:
-    """A spatial axis and the names of its tile factors: virtual threads, threads, elements of a thread."""
-
-    name: str
-    extent: int
-    virtual: str
-    thread: str
-    inner: str
-
-
-@dataclass(frozen=True)
-class GpuReduce:
-    """A reduce axis; `step` is what shared memory holds at a time, empty where all of it."""
-
-    name: str
-    extent: int
-    step: str
-
-
-@dataclass(frozen=True)
-class Span:
-    """One dimension of an operand's tile: the axes it moves along with their strides, in elements."""
-
-    strides: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True)
-class GpuOperand:
-    """The tile of an operand in shared memory, dimension by dimension.
-
-    `vector` names the hole of elements that a thread copies at once, `row` the axis that neighbours lie along. In a
-    `turned` one, neighbours in global memory are a row apart. Of the last spans, `whole` are in each tile as a whole:
-    elements of the one before go on behind them. A `run` is what lies side by side in global memory, 1 where it is
-    `padded` and rows begin anywhere: where vectors do not divide it, elements are copied one by one.
-    """
-
-    spans: tuple[Span, ...]
-    vector: str
-    row: str
-    turned: bool = False
-    run: int = 1
-    whole: int = 0
-    padded: bool = False
-
-    @property
-    def rows(self) -> tuple[Span, ...]:
-        """The spans whose elements lie apart from each other."""
-        return self.spans[: max(0, len(self.spans) - self.whole - 1)]
-
-    @property
-    def contiguous(self) -> tuple[Span, ...]:
-        """The spans whose elements lie side by side in global memory."""
-        return self.spans[len(self.rows) :]
 
 
 @dataclass(frozen=True)
@@ -168,215 +100,18 @@ class _Copies:
 
 
 @dataclass(frozen=True)
-class GpuModel:
-    """The shape of one tiled reduction on a GPU.
-
-    `operands` are kept in shared memory. `pair` are two axes, with their extents, that are tiled as the last one of
-    `axes`. `split` names the hole of parts that the reduce axis `divided` is split into, each on blocks of its own, or,
-    where `sliced`, on threads of its own, and `join` the results that a thread adds parts up for; empty where it is
-    not. `stages`, `registers` and `unroll` name
-    the holes of the pipeline's depth, of copies through registers, and of statements that unrolled loops may become.
-
-    It is a model of the plan, made before any step is written, to keep most candidates legal and to order them. Its
-    sizes are those of the planned tiles: nearly those that the parametric nest reads from the steps, not a bound.
-    """
-
-    target: Target
-    outer: int
-    axes: tuple[GpuAxis, ...]
-    reduce: tuple[GpuReduce, ...]
-    operands: tuple[GpuOperand, ...]
-    element_bytes: int
-    stages: str
-    registers: str
-    unroll: str
-    split: str = ""
-    divided: str = ""
-    join: str = ""
-    sliced: bool = False
-    pair: tuple[tuple[str, int], tuple[str, int]] | None = None
+class GpuModel(GpuTile):
+    """The time that the kernel of a tile takes."""
 
     @property
     def cores(self) -> int:
         return max(1, self.target.cores)
-
-    def _ones(self, c: Columns) -> Array:
-        return np.ones(len(c[self.stages]))
-
-    def threads(self, c: Columns) -> Array:
-        """Threads of a block."""
-        return self._product(c, [a.thread for a in self.axes]) * self._slices(c)
-
-    def _slices(self, c: Columns) -> Array:
-        """Groups of a block's threads that share the reduction."""
-        return np.asarray(c[self.split], dtype=np.float64) if self.sliced else self._ones(c)
-
-    def joined_elements(self, c: Columns) -> Array:
-        """Elements in shared memory where the slices of a block are added up."""
-        tile = np.prod([self._tile(c, a) for a in self.axes], axis=0)
-        return np.asarray(tile * self._slices(c) if self.sliced else 0.0 * self._ones(c))
-
-    def _product(self, c: Columns, names: Sequence[str]) -> Array:
-        total = self._ones(c)
-        for name in names:
-            total = total * c[name]
-        return total
-
-    def _tile(self, c: Columns, axis: GpuAxis) -> Array:
-        return np.asarray(c[axis.virtual] * c[axis.thread] * c[axis.inner], dtype=np.float64)
-
-    def _extents(self, c: Columns) -> dict[str, Array]:
-        """Distance that a thread block goes along each axis between two fills of shared memory."""
-        sizes = {a.name: self._tile(c, a) for a in self.axes}
-        for r in self.reduce:
-            sizes[r.name] = self._stepped(r, c) * (self._slices(c) if r.name == self.divided else 1.0)
-        if self.pair is not None:
-            (before, rows), (last, width) = self.pair
-            tile = self._tile(c, self.axes[-1]).astype(np.int64)
-            # A tile starts at any multiple of the common divisor: where it may straddle a row, rows are taken whole.
-            touched = (width - np.gcd(tile, width) + tile - 1) // width + 1
-            sizes[before] = np.minimum(rows, touched).astype(np.float64)
-            sizes[last] = np.where(touched == 1, tile, width).astype(np.float64)
-        return sizes
-
-    def _planned_tile(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
-        """Elements that an operand's index expressions reach in a tile of these sizes."""
-        words = np.ones(len(next(iter(sizes.values()))))  # also of an operand that only moves with whole blocks
-        for span in operand.spans:
-            words = words * _reach(span, sizes)
-        if operand.turned:
-            words = words / sizes[operand.row] * (sizes[operand.row] + (PADDING - sizes[operand.row]) % BANKS)
-        return words
-
-    def planned_elements(self, c: Columns) -> Array:
-        """Elements of all tiles that are planned in shared memory, for each stage of the pipeline.
-
-        What a schedule keeps there is known from its parametric nest alone, which is there once the schedule is written
-        (`Usage.shared_bytes`): steps align rows, and tails and strides make boxes larger or smaller.
-        """
-        sizes = self._extents(c)
-        return np.asarray(np.sum([self._planned_tile(o, sizes) for o in self.operands], axis=0) * c[self.stages])
-
-    def _accumulators(self, c: Columns) -> Array:
-        return self._product(c, [a.inner for a in self.axes]) * self._product(c, [a.virtual for a in self.axes])
 
     def _blocks(self, c: Columns) -> Array:
         total = self._ones(c) * self.outer
         for axis in self.axes:
             total = total * np.ceil(axis.extent / self._tile(c, axis))
         return total * c[self.split] if self.split and not self.sliced else total
-
-    def _waste(self, c: Columns) -> Array:
-        waste = self._ones(c)
-        for axis in self.axes:
-            tile = self._tile(c, axis)
-            waste = waste * np.ceil(axis.extent / tile) * tile / axis.extent
-        return waste
-
-    def _held(self, c: Columns, planned: Array) -> Array:
-        """Registers of a thread with copies on their way to shared memory, of `planned_elements`."""
-        through = c[self.registers] * (c[self.stages] > 1)
-        return np.asarray(planned / c[self.stages] / self.threads(c) * through)
-
-    def _registers(self, c: Columns, planned: Array) -> Array:
-        """Registers of a thread: accumulators, a step's operands, copies on their way, addresses."""
-        held = self._held(c, planned)
-        operands = np.sum([self._words(c, o) for o in self.operands], axis=0)
-        return np.asarray(self._accumulators(c) + operands + held + 24)
-
-    def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
-        """Threads, shared memory, registers and tails within what the target has."""
-        read = {name: c[name] for name in self._numbers}
-        mask = self._threads_fit(read)
-        if mask.any():
-            mask[mask] = self._memory_fits({name: column[mask] for name, column in read.items()})
-        return mask
-
-    @cached_property
-    def _numbers(self) -> tuple[str, ...]:
-        """The holes that the limits are of."""
-        tiles = [name for axis in self.axes for name in (axis.virtual, axis.thread, axis.inner)]
-        others = [*(axis.step for axis in self.reduce), self.stages, self.registers, self.unroll, self.split]
-        return tuple(name for name in (*tiles, *others) if name)
-
-    def _threads_fit(self, c: Columns) -> npt.NDArray[np.bool_]:
-        """Of whole warps, as many as a block may have; most of what is drawn at random has not, and is told soonest."""
-        threads, tiles = self.threads(c), [self._tile(c, axis) for axis in self.axes]
-        mask = (threads <= max(1, self.target.max_threads_per_block)) & (threads >= WARP) & (threads % WARP == 0)
-        for axis, tile in zip(self.axes, tiles, strict=True):
-            mask &= tile < 2 * axis.extent
-        mask &= self._product(c, [a.virtual for a in self.axes]) <= max(1, self.target.max_vthreads)
-        return np.asarray(mask & (self._accumulators(c) * self._copies(c) <= MOST_FMAS))
-
-    def _memory_fits(self, c: Columns) -> npt.NDArray[np.bool_]:
-        """The limits but those of threads."""
-        threads, planned = self.threads(c), self.planned_elements(c)
-        words = planned + self.joined_elements(c)
-        mask = words * self.element_bytes + 16 * len(self.operands) <= self.target.max_shared_bytes
-        registers, on = self._registers(c, planned), multiprocessor_of(self.target)
-        mask &= (registers <= on.registers_per_thread) & (registers * threads <= on.registers)
-        mask &= (self._waste(c) <= 2.2) & (self._held(c, planned) <= MOST_HELD)
-        return np.asarray(mask & self._within_rows(c) & self._pipeline_fits(c))
-
-    def _within_rows(self, c: Columns) -> npt.NDArray[np.bool_]:
-        """True where no thread's results go on from one row of a pair of axes to the next, or each thread has one.
-
-        Where they do their places depend on the thread, and they are in local memory: of candidates for a convolution
-        of 256x14x14, batch 32, that take 250 to 400 us on an H200 otherwise, one took 41,506. Nor has a thread more
-        than `MOST_GUARDED` results along the pair where its last tile is not full.
-        """
-        last, inner = self.axes[-1], c[self.axes[-1].inner]
-        if self.pair is None:
-            return np.ones(len(inner), dtype=bool)
-        full = last.extent % self._tile(c, last) == 0
-        return np.asarray((self.pair[1][1] % inner == 0) & (full | (inner <= MOST_GUARDED)))
-
-    def _pipeline_fits(self, c: Columns) -> npt.NDArray[np.bool_]:
-        """No more stages than iterations of the innermost loop that fills shared memory, and none idle."""
-        stages, registers = c[self.stages], c[self.registers]
-        stepped = [r for r in self.reduce if r.step]
-        mask = (registers == 0) | (stages == 2)
-        if not stepped:
-            return np.asarray(mask & (stages == 1))
-        for axis in stepped:
-            mask &= c[axis.step] <= self._depth_of(axis, c)
-        last = stepped[-1]
-        return np.asarray(mask & (stages <= -(-self._depth_of(last, c) // c[last.step])))
-
-    def _depth_of(self, axis: GpuReduce, c: Columns) -> npt.NDArray[np.int64]:
-        """The extent of a reduce axis in one part of a split reduction."""
-        divided = self.split and axis.name == self.divided
-        return np.asarray(-(-axis.extent // c[self.split]) if divided else np.full_like(c[self.stages], axis.extent))
-
-    def _copies(self, c: Columns) -> Array:
-        """Reduction steps that are written out one after the other."""
-        step = self._step(c)
-        statements = self._product(c, [a.inner for a in self.axes[:-1]]) + len(self.operands)
-        return np.where(step * statements <= c[self.unroll], step, 1.0)
-
-    def _step(self, c: Columns) -> Array:
-        """Reduction steps between two fills of shared memory."""
-        step = np.ones(len(c[self.stages]))
-        for r in self.reduce:
-            step = step * self._stepped(r, c)
-        return step
-
-    def _stepped(self, axis: GpuReduce, c: Columns) -> Array:
-        """Extent of shared memory along a reduce axis."""
-        return np.asarray(c[axis.step] if axis.step else self._depth_of(axis, c), np.float64)
-
-    def _names_of(self, operand: GpuOperand) -> set[str]:
-        """The axes that an operand moves along."""
-        names = {name for span in operand.spans for name, _ in span.strides}
-        if self.pair is not None and {n for n, _ in self.pair} & names:
-            names.add(self.axes[-1].name)
-        return names
-
-    def _words(self, c: Columns, operand: GpuOperand) -> Array:
-        """Elements of an operand that a thread reads for one reduction step."""
-        names = self._names_of(operand)
-        along = [axis for axis in self.axes if axis.name in names]
-        return self._product(c, [name for axis in along for name in (axis.virtual, axis.inner)])
 
     def _loads(self, c: Columns, operand: GpuOperand) -> tuple[Array, Array, Array]:
         """For one reduction step: elements a thread reads, its loads, and the least cycles that a warp's loads take."""
@@ -439,14 +174,14 @@ class GpuModel:
         H200): 384x1024 to 4096 took 116 us by vectors of two, 90 through registers.
         """
         width, ones = c[operand.vector].astype(np.float64), self._ones(c)
-        beside = np.prod([_reach(span, sizes) for span in operand.contiguous], axis=0) * ones
+        beside = np.prod([reach(span, sizes) for span in operand.contiguous], axis=0) * ones
         straight = beside % width == 0
         apart = (operand.run % width != 0) | ~straight
         through = c[self.registers] * (c[self.stages] > 1)
         vectors = np.ceil(self._planned_tile(operand, sizes) / self.threads(c) / width)
         stores = np.where(apart | operand.turned, width, 1.0)
         loads = np.where(apart, width, np.where(through, 1.0, stores))
-        divisions = np.sum([_reach(span, sizes) > 1 for span in operand.rows], axis=0) * np.where(straight, 1.0, width)
+        divisions = np.sum([reach(span, sizes) > 1 for span in operand.rows], axis=0) * np.where(straight, 1.0, width)
         strided = np.where(through | (not operand.turned), 1.0, width)
         each = COPY_INSTRUCTIONS * strided + BOUND_INSTRUCTIONS * operand.padded
         instructions = DIVISION_INSTRUCTIONS * divisions + each * loads + COPY_INSTRUCTIONS * through * stores
@@ -529,11 +264,3 @@ class GpuModel:
             joined = 2 * outputs * c[self.split] * self.element_bytes / MEMORY_BYTES_PER_S
             seconds = seconds + LAUNCH_S + joined * (1 - VECTOR_GAIN + VECTOR_GAIN / c[self.join])
         return np.asarray(seconds)
-
-
-def _reach(span: Span, sizes: dict[str, Array]) -> Array:
-    """Elements along one dimension of a tile of these sizes."""
-    reach = np.ones(1)
-    for name, stride in span.strides:
-        reach = reach + (sizes[name] - 1) * stride
-    return reach

@@ -14,7 +14,8 @@ from ...dialects.attributes import Axis
 from ...dialects.buffers import buffer_shape
 from ...dialects.element import element_bytes
 from ...dialects.target import Target
-from ..estimates.gpu_model import GpuAxis, GpuModel, GpuOperand, GpuReduce, Span
+from ..estimates.gpu_model import GpuModel
+from ..estimates.gpu_tile import GpuAxis, GpuOperand, GpuReduce, Span
 from ..sketch.hole import Columns, Derived, Hole, Kind
 from ..structure.anchor import Anchor, Operand
 from ._gpu_division import Division

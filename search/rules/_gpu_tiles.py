@@ -22,7 +22,8 @@ from ...passes.schedule.split import Split
 from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..estimates.gpu_model import PADDING, GpuModel
+from ..estimates.gpu_model import GpuModel
+from ..estimates.gpu_tile import PADDING
 from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..structure.anchor import Anchor

@@ -5,7 +5,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.search.estimates.gpu_model import MOST_GUARDED
+from loopwright.search.estimates.gpu_tile import MOST_GUARDED
 from loopwright.search.sketch.sketch import Sketch
 
 DEVICE = "cuda model=h200"

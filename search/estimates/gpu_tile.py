@@ -1,0 +1,295 @@
+"""The tile of a reduction on a GPU, as array expressions over a population: its sizes, and limits of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ...dialects.multiprocessor import BANKS, multiprocessor_of
+from ...dialects.target import WARP, Target
+from ..sketch.hole import Columns
+
+Array = npt.NDArray[np.float64]
+
+MOST_FMAS = 2048
+"""Multiply-adds of a thread that are written out one after the other: compiling more takes seconds. NVRTC 13 takes 1.1
+s for 2048 and 3.3 s for 4096 (`passes.lower._unrolled_loops`)."""
+PADDING = 4
+"""Elements that a row of a turned operand has beyond a multiple of the banks: vectors stay aligned in it."""
+MOST_GUARDED = 4
+"""Results of a thread along a pair of axes whose last tile is not full: each has a test of its own, and a thread seven
+predicates. Convolutions of 512x14x14, batch 8, and 256x14x14, batch 32, took 2,430 and 1,004 us on an H200 with seven
+such results, about 250 with others; five took up to 7.5 times their estimate."""
+MOST_HELD = 32
+"""Elements that a thread may have on their way to shared memory: each is loaded and stored by code of its own. A
+choice: an eighth of the registers of a thread."""
+
+
+@dataclass(frozen=True)
+class GpuAxis:
+    """A spatial axis and the names of its tile factors: virtual threads, threads, elements of a thread."""
+
+    name: str
+    extent: int
+    virtual: str
+    thread: str
+    inner: str
+
+
+@dataclass(frozen=True)
+class GpuReduce:
+    """A reduce axis; `step` is what shared memory holds at a time, empty where all of it."""
+
+    name: str
+    extent: int
+    step: str
+
+
+@dataclass(frozen=True)
+class Span:
+    """One dimension of an operand's tile: the axes it moves along with their strides, in elements."""
+
+    strides: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class GpuOperand:
+    """The tile of an operand in shared memory, dimension by dimension.
+
+    `vector` names the hole of elements that a thread copies at once, `row` the axis that neighbours lie along. In a
+    `turned` one, neighbours in global memory are a row apart. Of the last spans, `whole` are in each tile as a whole:
+    elements of the one before go on behind them. A `run` is what lies side by side in global memory, 1 where it is
+    `padded` and rows begin anywhere: where vectors do not divide it, elements are copied one by one.
+    """
+
+    spans: tuple[Span, ...]
+    vector: str
+    row: str
+    turned: bool = False
+    run: int = 1
+    whole: int = 0
+    padded: bool = False
+
+    @property
+    def rows(self) -> tuple[Span, ...]:
+        """The spans whose elements lie apart from each other."""
+        return self.spans[: max(0, len(self.spans) - self.whole - 1)]
+
+    @property
+    def contiguous(self) -> tuple[Span, ...]:
+        """The spans whose elements lie side by side in global memory."""
+        return self.spans[len(self.rows) :]
+
+
+@dataclass(frozen=True)
+class GpuTile:
+    """The shape of one tiled reduction on a GPU.
+
+    `operands` are kept in shared memory. `pair` are two axes, with their extents, that are tiled as the last one of
+    `axes`. `split` names the hole of parts that the reduce axis `divided` is split into, each on blocks of its own, or,
+    where `sliced`, on threads of its own, and `join` the results that a thread adds parts up for; empty where it is
+    not. `stages`, `registers` and `unroll` name the holes of the pipeline's depth, of copies through registers, and of
+    statements that unrolled loops may become.
+
+    It is a model of the plan, made before any step is written, to keep most candidates legal and to order them. Its
+    sizes are those of the planned tiles: nearly those that the parametric nest reads from the steps, not a bound.
+    """
+
+    target: Target
+    outer: int
+    axes: tuple[GpuAxis, ...]
+    reduce: tuple[GpuReduce, ...]
+    operands: tuple[GpuOperand, ...]
+    element_bytes: int
+    stages: str
+    registers: str
+    unroll: str
+    split: str = ""
+    divided: str = ""
+    join: str = ""
+    sliced: bool = False
+    pair: tuple[tuple[str, int], tuple[str, int]] | None = None
+
+    def _ones(self, c: Columns) -> Array:
+        return np.ones(len(c[self.stages]))
+
+    def threads(self, c: Columns) -> Array:
+        """Threads of a block."""
+        return self._product(c, [a.thread for a in self.axes]) * self._slices(c)
+
+    def _slices(self, c: Columns) -> Array:
+        """Groups of a block's threads that share the reduction."""
+        return np.asarray(c[self.split], dtype=np.float64) if self.sliced else self._ones(c)
+
+    def joined_elements(self, c: Columns) -> Array:
+        """Elements in shared memory where the slices of a block are added up."""
+        tile = np.prod([self._tile(c, a) for a in self.axes], axis=0)
+        return np.asarray(tile * self._slices(c) if self.sliced else 0.0 * self._ones(c))
+
+    def _product(self, c: Columns, names: Sequence[str]) -> Array:
+        total = self._ones(c)
+        for name in names:
+            total = total * c[name]
+        return total
+
+    def _tile(self, c: Columns, axis: GpuAxis) -> Array:
+        return np.asarray(c[axis.virtual] * c[axis.thread] * c[axis.inner], dtype=np.float64)
+
+    def _extents(self, c: Columns) -> dict[str, Array]:
+        """Distance that a thread block goes along each axis between two fills of shared memory."""
+        sizes = {a.name: self._tile(c, a) for a in self.axes}
+        for r in self.reduce:
+            sizes[r.name] = self._stepped(r, c) * (self._slices(c) if r.name == self.divided else 1.0)
+        if self.pair is not None:
+            (before, rows), (last, width) = self.pair
+            tile = self._tile(c, self.axes[-1]).astype(np.int64)
+            # A tile starts at any multiple of the common divisor: where it may straddle a row, rows are taken whole.
+            touched = (width - np.gcd(tile, width) + tile - 1) // width + 1
+            sizes[before] = np.minimum(rows, touched).astype(np.float64)
+            sizes[last] = np.where(touched == 1, tile, width).astype(np.float64)
+        return sizes
+
+    def _planned_tile(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
+        """Elements that an operand's index expressions reach in a tile of these sizes."""
+        words = np.ones(len(next(iter(sizes.values()))))  # also of an operand that only moves with whole blocks
+        for span in operand.spans:
+            words = words * reach(span, sizes)
+        if operand.turned:
+            words = words / sizes[operand.row] * (sizes[operand.row] + (PADDING - sizes[operand.row]) % BANKS)
+        return words
+
+    def planned_elements(self, c: Columns) -> Array:
+        """Elements of all tiles that are planned in shared memory, for each stage of the pipeline.
+
+        What a schedule keeps there is known from its parametric nest alone, which is there once the schedule is written
+        (`Usage.shared_bytes`): steps align rows, and tails and strides make boxes larger or smaller.
+        """
+        sizes = self._extents(c)
+        return np.asarray(np.sum([self._planned_tile(o, sizes) for o in self.operands], axis=0) * c[self.stages])
+
+    def _accumulators(self, c: Columns) -> Array:
+        return self._product(c, [a.inner for a in self.axes]) * self._product(c, [a.virtual for a in self.axes])
+
+    def _waste(self, c: Columns) -> Array:
+        waste = self._ones(c)
+        for axis in self.axes:
+            tile = self._tile(c, axis)
+            waste = waste * np.ceil(axis.extent / tile) * tile / axis.extent
+        return waste
+
+    def _held(self, c: Columns, planned: Array) -> Array:
+        """Registers of a thread with copies on their way to shared memory, of `planned_elements`."""
+        through = c[self.registers] * (c[self.stages] > 1)
+        return np.asarray(planned / c[self.stages] / self.threads(c) * through)
+
+    def _registers(self, c: Columns, planned: Array) -> Array:
+        """Registers of a thread: accumulators, a step's operands, copies on their way, addresses."""
+        held = self._held(c, planned)
+        operands = np.sum([self._words(c, o) for o in self.operands], axis=0)
+        return np.asarray(self._accumulators(c) + operands + held + 24)
+
+    def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """Threads, shared memory, registers and tails within what the target has."""
+        read = {name: c[name] for name in self._numbers}
+        mask = self._threads_fit(read)
+        if mask.any():
+            mask[mask] = self._memory_fits({name: column[mask] for name, column in read.items()})
+        return mask
+
+    @cached_property
+    def _numbers(self) -> tuple[str, ...]:
+        """The holes that the limits are of."""
+        tiles = [name for axis in self.axes for name in (axis.virtual, axis.thread, axis.inner)]
+        others = [*(axis.step for axis in self.reduce), self.stages, self.registers, self.unroll, self.split]
+        return tuple(name for name in (*tiles, *others) if name)
+
+    def _threads_fit(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """Of whole warps, as many as a block may have; most of what is drawn at random has not, and is told soonest."""
+        threads, tiles = self.threads(c), [self._tile(c, axis) for axis in self.axes]
+        mask = (threads <= max(1, self.target.max_threads_per_block)) & (threads >= WARP) & (threads % WARP == 0)
+        for axis, tile in zip(self.axes, tiles, strict=True):
+            mask &= tile < 2 * axis.extent
+        mask &= self._product(c, [a.virtual for a in self.axes]) <= max(1, self.target.max_vthreads)
+        return np.asarray(mask & (self._accumulators(c) * self._copies(c) <= MOST_FMAS))
+
+    def _memory_fits(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """The limits but those of threads."""
+        threads, planned = self.threads(c), self.planned_elements(c)
+        words = planned + self.joined_elements(c)
+        mask = words * self.element_bytes + 16 * len(self.operands) <= self.target.max_shared_bytes
+        registers, on = self._registers(c, planned), multiprocessor_of(self.target)
+        mask &= (registers <= on.registers_per_thread) & (registers * threads <= on.registers)
+        mask &= (self._waste(c) <= 2.2) & (self._held(c, planned) <= MOST_HELD)
+        return np.asarray(mask & self._within_rows(c) & self._pipeline_fits(c))
+
+    def _within_rows(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """True where no thread's results go on from one row of a pair of axes to the next, or each thread has one.
+
+        Where they do their places depend on the thread, and they are in local memory: of candidates for a convolution
+        of 256x14x14, batch 32, that take 250 to 400 us on an H200 otherwise, one took 41,506. Nor has a thread more
+        than `MOST_GUARDED` results along the pair where its last tile is not full.
+        """
+        last, inner = self.axes[-1], c[self.axes[-1].inner]
+        if self.pair is None:
+            return np.ones(len(inner), dtype=bool)
+        full = last.extent % self._tile(c, last) == 0
+        return np.asarray((self.pair[1][1] % inner == 0) & (full | (inner <= MOST_GUARDED)))
+
+    def _pipeline_fits(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """No more stages than iterations of the innermost loop that fills shared memory, and none idle."""
+        stages, registers = c[self.stages], c[self.registers]
+        stepped = [r for r in self.reduce if r.step]
+        mask = (registers == 0) | (stages == 2)
+        if not stepped:
+            return np.asarray(mask & (stages == 1))
+        for axis in stepped:
+            mask &= c[axis.step] <= self._depth_of(axis, c)
+        last = stepped[-1]
+        return np.asarray(mask & (stages <= -(-self._depth_of(last, c) // c[last.step])))
+
+    def _depth_of(self, axis: GpuReduce, c: Columns) -> npt.NDArray[np.int64]:
+        """The extent of a reduce axis in one part of a split reduction."""
+        divided = self.split and axis.name == self.divided
+        return np.asarray(-(-axis.extent // c[self.split]) if divided else np.full_like(c[self.stages], axis.extent))
+
+    def _copies(self, c: Columns) -> Array:
+        """Reduction steps that are written out one after the other."""
+        step = self._step(c)
+        statements = self._product(c, [a.inner for a in self.axes[:-1]]) + len(self.operands)
+        return np.where(step * statements <= c[self.unroll], step, 1.0)
+
+    def _step(self, c: Columns) -> Array:
+        """Reduction steps between two fills of shared memory."""
+        step = np.ones(len(c[self.stages]))
+        for r in self.reduce:
+            step = step * self._stepped(r, c)
+        return step
+
+    def _stepped(self, axis: GpuReduce, c: Columns) -> Array:
+        """Extent of shared memory along a reduce axis."""
+        return np.asarray(c[axis.step] if axis.step else self._depth_of(axis, c), np.float64)
+
+    def _names_of(self, operand: GpuOperand) -> set[str]:
+        """The axes that an operand moves along."""
+        names = {name for span in operand.spans for name, _ in span.strides}
+        if self.pair is not None and {n for n, _ in self.pair} & names:
+            names.add(self.axes[-1].name)
+        return names
+
+    def _words(self, c: Columns, operand: GpuOperand) -> Array:
+        """Elements of an operand that a thread reads for one reduction step."""
+        names = self._names_of(operand)
+        along = [axis for axis in self.axes if axis.name in names]
+        return self._product(c, [name for axis in along for name in (axis.virtual, axis.inner)])
+
+
+def reach(span: Span, sizes: dict[str, Array]) -> Array:
+    """Elements along one dimension of a tile of these sizes."""
+    reach = np.ones(1)
+    for name, stride in span.strides:
+        reach = reach + (sizes[name] - 1) * stride
+    return reach
