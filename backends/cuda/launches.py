@@ -187,8 +187,8 @@ class Launches:
         """
         if self._maps:
             self._move_maps(bases)
-        replay = None if direct else self._replay
-        if status := self._start(self._at, bases, stream, replay):
+        replay = None if direct else self._replay.value
+        if status := self._start(self._at, ctypes.addressof(bases), stream, replay):
             checked(status)
         if not (direct or self.started):
             self.started = True

@@ -161,7 +161,8 @@ class _OnCuda:
         self.index, self.alignment = device.index or 0, ALIGNMENT
         self.workspace = (network.binding.workspace_bytes,)
         self.captured = False
-        self._streams: set[int] = set()
+        self.streams: set[int] = set()
+        """Those that were entered."""
         self._empty, self._slow_empty = _allocator("cuda"), torch.empty_strided
         self._current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 
@@ -178,11 +179,7 @@ class _OnCuda:
         import torch
 
         self.constants.own.record_stream(torch.cuda.current_stream(self.device))
-        self._streams.add(stream)
-
-    def knows(self, stream: int) -> bool:
-        """True for a stream that was entered."""
-        return stream in self._streams
+        self.streams.add(stream)
 
 
 class _CudaRun:
@@ -195,17 +192,16 @@ class _CudaRun:
         import torch
 
         self._region, self._frame = region, frame
-        self._stream_of, self._is_capturing = (
-            torch._C._cuda_getCurrentRawStream,
-            torch.cuda.is_current_stream_capturing,
-        )
+        self._stream_of = torch._C._cuda_getCurrentRawStream
+        self._is_capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing)
         self._byte, self._strides = torch.uint8, (1,)
 
     def run(self, addresses: Sequence[int]) -> None:
         region = self._region
         stream, captured = self._stream_of(region.index), self._is_capturing()
-        region.captured = region.captured or captured
-        if not region.knows(stream):
+        if captured:
+            region.captured = True
+        if stream not in region.streams:
             region.enter(stream)
         if region.workspace[0]:
             workspace = region.empty(region.workspace, self._strides, self._byte)

@@ -31,6 +31,7 @@ from .importer import FxNode, GraphImport, as_seen, constant_of
 from .kept_networks import keep, kept, key_of
 from .model_key import records_of
 from .options import BACKGROUND, TorchOptions
+from .packed_parameters import PackedParameters
 from .partition import copied, devices_of, loosen_views
 from .tuning import tune_network
 from .types import Array, Tensor, array_of, kind_of, memory_order
@@ -112,12 +113,10 @@ class _Bound:
 
     network: CompiledNetwork
     loaded: Loaded
-    memory: list[Tensor]
-    """Tensors on the memory of the parameters: it stays theirs as long as their addresses say who they are."""
+    parameters: PackedParameters
+    """Those that constants are made of."""
     watched: list[weakref.ref[Tensor]]
     """Of the parameters: what is compiled for some is dropped when one of them is gone."""
-    packed: list[tuple[int, int, int]]
-    """The place of each parameter among the region's arguments, its address, and its version."""
     ports: dict[int, _Port]
     """The inputs, by their places among the region's arguments."""
     given: list[tuple[int, tuple[int, ...]]]
@@ -132,14 +131,6 @@ class _Bound:
             return self.frames.pop()
         except IndexError:
             return self.loaded.frame()
-
-    def holds(self, arguments: Sequence[Tensor]) -> bool:
-        """True where the parameters are those that were packed, and nobody has written them since."""
-        for place, address, version in self.packed:
-            tensor = arguments[place]
-            if tensor.data_ptr() != address or tensor._version != version:
-                return False
-        return True
 
 
 class Region:
@@ -169,7 +160,7 @@ class Region:
 
     def __call__(self, *arguments: Tensor) -> Any:
         bound = self._bound
-        if bound is None or not bound.holds(arguments):
+        if bound is None or not bound.parameters.hold(arguments):
             bound = self._bind(arguments)
             if bound is None:
                 return self._in_pytorch(*arguments)
@@ -205,13 +196,13 @@ class Region:
         self.statistics.copied_inputs += 1
         return loaded.empty(port.shape, port.strides, port.dtype).copy_(tensor)
 
-    def _bind(self, arguments: Sequence[Tensor]) -> _Bound | None:
+    def _bind(self, arguments: tuple[Tensor, ...]) -> _Bound | None:
         with self._lock:
             if self.failure is not None:
                 return None
             key = self._parameters(arguments)
             found = self._of_modules.get(key)
-            if found is not None and found.holds(arguments):
+            if found is not None and found.parameters.hold(arguments):
                 self._bound = found
                 return found
             device = region_device(self.device)
@@ -241,10 +232,8 @@ class Region:
         frozen = tuple(
             place for place in sorted(self.static) if self.options.freeze and not arguments[place].is_inference()
         )
-        parameters = [arguments[place] for place in frozen]
         count_fused_steps()
-        packed = [(place, arguments[place].data_ptr(), arguments[place]._version) for place in frozen]
-        constants = dict(zip(frozen, parameters, strict=True))
+        parameters, constants = PackedParameters(arguments, frozen), {place: arguments[place] for place in frozen}
         given, made = self.ports(constants)
         with warnings.catch_warnings(), old_objects_spared():
             warnings.simplefilter("ignore", UntunedWarning)
@@ -253,9 +242,8 @@ class Region:
         return _Bound(
             network=compiled,
             loaded=device.load(compiled),
-            memory=[tensor.detach() for tensor in parameters],
+            parameters=parameters,
             watched=self._watched(arguments),
-            packed=packed,
             ports=dict(given),
             given=[(place, port.strides) for place, port in given],
             made=[(port.shape, port.strides, port.dtype) for port in made],

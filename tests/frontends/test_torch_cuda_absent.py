@@ -338,6 +338,7 @@ def test_launches_take_the_memory_of_tensors_and_the_current_stream(monkeypatch:
     monkeypatch.setattr(devices, "_allocator", lambda kind: allocator("cpu"))
     monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing[-1])
+    monkeypatch.setattr(torch._C, "_cuda_isCurrentStreamCapturing", lambda: capturing[-1], raising=False)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: stream)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: streams[-1], raising=False)
     recorded: list[Any] = []
