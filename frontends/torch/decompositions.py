@@ -7,7 +7,7 @@ from functools import cache
 from math import prod
 from typing import Any
 
-from .whole_programs import forms
+from .whole_programs import forms, histogram
 
 Tensor = Any
 _KEPT = (
@@ -29,7 +29,7 @@ def decompositions(training: bool = False) -> Mapping[Any, Callable[..., Any]]:
     import torch
 
     core = getattr(torch._decomp, "_core_aten_decompositions_post_autograd", torch._decomp.core_aten_decompositions)
-    table = _with_own(core())
+    table = {**_with_own(core()), torch.ops.aten.histc.default: _small_histogram}
     if training:
         del table[torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default]
     return table
@@ -228,6 +228,13 @@ def _masked_scatter(data: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return torch.where(rows.reshape(*rows.shape, *[1] * (data.ndim - rows.ndim)), made, data.contiguous())
 
 
+def _small_histogram(data: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    """Counts of few elements in few parts, which would end a region: tokens of each expert are counted so."""
+    return histogram(data, bins, min, max) if data.numel() * bins <= _MOST_COUNTED else NotImplemented
+
+
+_MOST_COUNTED = 1 << 14
+"""Elements by parts of a histogram that is counted by comparing each with each: some 10 us on a core, a choice."""
 _LSTM = 2
 """The number by which ATen's layers of recurrent networks name an LSTM."""
 _MOST_STEPS = 256

@@ -30,7 +30,7 @@ def forms() -> Mapping[Any, Callable[..., Any]]:
         aten.cummax.default: _running_extreme("gt"),
         aten.cummin.default: _running_extreme("lt"),
         aten.logcumsumexp.default: _log_of_sums,
-        aten.histc.default: _histogram,
+        aten.histc.default: histogram,
         aten.lgamma.default: _log_gamma,
         aten.digamma.default: _digamma,
         aten.erfinv.default: _inverse_of_erf,
@@ -111,18 +111,19 @@ _MOST_COMPARED = 1 << 26
 """Elements times bins of a histogram, as each bin looks at each element. A choice: some 10 ms on a core."""
 
 
-def _histogram(data: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+def histogram(data: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    """The number of elements in each of equal parts of a range, as `torch.histc` counts them."""
     import torch
 
-    if not data.is_floating_point() or not data.numel() or data.numel() * bins > _MOST_COMPARED:
+    if not data.numel() or data.numel() * bins > _MOST_COMPARED:
         return NotImplemented
-    x = data.reshape(1, -1)
+    x = (data if data.is_floating_point() else data.float()).reshape(1, -1)
     low, high = (x.amin(), x.amax()) if min == max else (torch.full_like(x[0, 0], end) for end in (min, max))
     is_one = low == high
     low, high = torch.where(is_one, low - 1, low), torch.where(is_one, high + 1, high)
     places = ((x - low) / (high - low) * bins).floor().clamp(max=bins - 1)
     numbers = torch.arange(bins, device=x.device, dtype=x.dtype).reshape(-1, 1)
-    return ((places == numbers) & (x >= low) & (x <= high)).sum(1).to(x.dtype)
+    return ((places == numbers) & (x >= low) & (x <= high)).sum(1).to(data.dtype)
 
 
 def _running(

@@ -42,7 +42,23 @@ def _dense_parts(data: Tensor, weight: Tensor, *, parts: int) -> list[Tensor]:
     return [part(number) for number in range(parts)]
 
 
+def _chosen_dense(data: Tensor, weight: Tensor, which: Tensor) -> Tensor:
+    """Each row of data (M, K) times the matrix, of weight (E, N, K), whose number is in which (M,), transposed."""
+    (rows, depth), (_, columns, other) = data.shape, weight.shape
+    if depth != other or which.shape != (rows,):
+        given = f"data {data.shape}, weight {weight.shape} and the numbers of rows {which.shape}"
+        raise ShapeError(f"chosen_dense: {given} do not fit")
+    kind, k = working_type(data.dtype), reduce_axis((0, depth), "k")
+
+    def element(i: Expr, j: Expr) -> Reduce:
+        return te.sum(data[i, k].astype(kind) * weight[which[i], j, k].astype(kind), axis=k)
+
+    made: Tensor = compute((rows, columns), element, "T_chosen", ("i", "j"))
+    return made if kind == data.dtype else topi.cast(made, data.dtype)
+
+
 dense = product(_dense)
+chosen_dense = product(_chosen_dense)
 dense_parts = product(_dense_parts)
 matmul = product(_matmul)
 batch_matmul = product(_batch_matmul)

@@ -32,6 +32,7 @@ PRODUCTS = (
     "conv2d_winograd",
     "dense",
     "dense_parts",
+    "chosen_dense",
     "matmul",
     "batch_matmul",
     "einsum",

@@ -33,7 +33,68 @@ def test_each_converter_is_of_an_operator_that_pytorch_has() -> None:
         packet, _, overload = name.removeprefix("prims::").partition(".")
         return hasattr(getattr(torch.ops.prims if "::" in name else torch.ops.aten, packet, None), overload)
 
-    assert not [name for name in converters() if not has(name)]
+    assert not [name for name in converters() if not has(name) and not name.startswith("transformers::")]
+
+
+def _grouped_fallback() -> Any:
+    """The operator of transformers, or one of its name where that is not here."""
+    name = "transformers::grouped_mm_fallback"
+    found = getattr(torch.ops.transformers, "grouped_mm_fallback", None)
+
+    def grouped(input: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+        made, start = input.new_zeros(input.shape[0], weight.shape[2]), 0
+        for matrix, end in zip(weight, offs.tolist(), strict=True):
+            made[start:end] = input[start:end] @ matrix
+            start = end
+        return made
+
+    if found is None:
+        found = torch.library.custom_op(name, grouped, mutates_args=())
+        found.register_fake(lambda x, w, ends: x.new_empty(x.shape[0], w.shape[2]))
+    return found
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("ends", [[3, 3, 5, 9], [0, 0, 2, 7], [9, 9, 9, 9]])
+def test_rows_are_multiplied_by_the_matrices_of_their_groups(ends: list[int], transposed: bool) -> None:
+    grouped, x, weight = (
+        _grouped_fallback(),
+        torch.randn(9, 6),
+        torch.randn(4, 5, 6) if transposed else torch.randn(4, 6, 5),
+    )
+
+    def function(x: Any, weight: Any, ends: Any) -> Any:
+        return grouped(x, weight.transpose(1, 2) if transposed else weight, ends)
+
+    given = (x, weight, torch.tensor(ends, dtype=torch.int32))
+    net = lw.from_exported(exported(function, *given))
+    (found,) = net.evaluate(**dict(zip(net.input_names, (each.numpy() for each in given), strict=True)))
+    np.testing.assert_allclose(found, function(*given).numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_experts_whose_tokens_are_counted_and_sorted_are_one_region() -> None:
+    grouped, weight = _grouped_fallback(), torch.randn(4, 5, 6)
+
+    def function(x: Any, router: Any) -> Any:
+        chosen = (x @ router).argmax(-1)
+        order = chosen.argsort()
+        ends = torch.histc(chosen.float(), bins=4, min=0, max=3).cumsum(0).int()
+        return grouped(x[order], weight.transpose(1, 2), ends)[order.argsort()]
+
+    (graph,) = lw.torch.explain(function, torch.randn(9, 6), torch.randn(6, 4)).graphs
+    assert len(graph.regions) == 1 and not graph.stays
+
+
+@pytest.mark.skipif(not hasattr(torch, "_grouped_mm"), reason="this PyTorch has no grouped products")
+def test_pytorchs_grouped_products_are_imported() -> None:
+    given = torch.randn(8, 16), torch.randn(3, 16, 8), torch.tensor([2, 2, 8], dtype=torch.int32)
+
+    def function(x: Any, weight: Any, ends: Any) -> Any:
+        return torch._grouped_mm(x.bfloat16(), weight.bfloat16(), offs=ends).float()
+
+    net = lw.from_exported(exported(function, *given))
+    (found,) = net.evaluate(**dict(zip(net.input_names, (each.numpy() for each in given), strict=True)))
+    np.testing.assert_allclose(found, function(*given).numpy(), rtol=1e-2, atol=1e-2)
 
 
 def exported(function: Any, *inputs: Any) -> Any:
