@@ -7,6 +7,7 @@ from typing import Any
 
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
+from .closed_shapes import Shapes, with_closed_shapes
 from .complex_numbers import take_complex_numbers_apart
 from .decompositions import export_decompositions
 from .errors import TorchImportError
@@ -18,16 +19,20 @@ ExportedProgram = Any
 
 
 def from_exported(
-    program: str | os.PathLike[str] | ExportedProgram, name: str = "main", layout: str | None = "auto"
+    program: str | os.PathLike[str] | ExportedProgram,
+    name: str = "main",
+    layout: str | None = "auto",
+    shapes: Shapes | None = None,
 ) -> Network:
     """Import a program of torch.export as a network: what `torch.export.export` returns, or a `.pt2` file of it.
 
     Parameters and buffers are constants, on the program's own memory; inputs and outputs are named as in the program,
     and outputs that are no tensors (None, numbers) left out.
-    Shapes must be numbers. TorchImportError lists everything that is not supported. Feature maps are brought into
-    `layout`, as by `lw.from_onnx`.
+    Shapes are numbers: where the program leaves extents open they are those of `shapes`, by its inputs' names, else of
+    the example that it was exported with; ValueError says what does not fit. TorchImportError lists everything that is
+    not supported. Feature maps are brought into `layout`, as by `lw.from_onnx`.
     """
-    program = decomposed(program)
+    program = decomposed(program, shapes)
     kept = kept_tensors(program)
     net = Network(name)
 
@@ -62,15 +67,15 @@ def _tables(program: ExportedProgram, kept: dict[str, Tensor]) -> dict[FxNode, T
     return {node: kept[node.name] for node in program.graph.nodes if node.op == "placeholder" and node.name in names}
 
 
-def decomposed(program: str | os.PathLike[str] | ExportedProgram) -> ExportedProgram:
-    """Return a program in core ATen, read from a file where it is a path."""
+def decomposed(program: str | os.PathLike[str] | ExportedProgram, shapes: Shapes | None = None) -> ExportedProgram:
+    """Return a program in core ATen, with numbers for open extents, read from a file where it is a path."""
     import torch
 
     if isinstance(program, str | os.PathLike):
         program = torch.export.load(os.fspath(program))
     if not isinstance(program, torch.export.ExportedProgram):
         raise TypeError(f"from_exported takes a program of torch.export or a path, got {type(program).__name__}")
-    made = program.run_decompositions(dict(export_decompositions()))
+    made = with_closed_shapes(program, shapes or {}).run_decompositions(dict(export_decompositions()))
     take_complex_numbers_apart(made.graph_module, spectra=True)
     return made
 
