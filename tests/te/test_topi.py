@@ -589,6 +589,17 @@ def test_elementwise(name: str) -> None:
     check(operator, reference, data)
 
 
+@pytest.mark.parametrize("name", ["sigmoid", "gelu", "gelu tanh", "silu", "elu", "softplus"])
+def test_functions_of_several_steps_are_rounded_once(name: str) -> None:
+    operator, reference, _ = ELEMENTWISE[name]
+    data = np.linspace(-6, 6, 500, dtype="float16")
+    x = te.placeholder(data.shape, "float16")
+    (found,) = run_te(te.create_module([x, operator(x)]), [data], accumulate="native")
+    wanted = reference(data.astype(np.float64))
+    assert found.dtype == np.float16
+    assert (np.abs(found - wanted) <= np.spacing(np.abs(wanted).astype(np.float16)) * 0.51 + 1e-6).all()
+
+
 @pytest.mark.parametrize("other", [True, False, np.bool_(True), "tensor"])
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 def test_larger_and_smaller_of_conditions(name: str, other: Any) -> None:

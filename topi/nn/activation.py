@@ -8,6 +8,7 @@ from ... import te
 from ...te import ShapeError, Tensor, compute, elementwise
 from ...te.errors import format_shape
 from ..arguments import one_axis
+from ..elementwise import rounded_at_end
 
 
 def relu(data: Tensor) -> Tensor:
@@ -41,19 +42,19 @@ def prelu(data: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
 def gelu(data: Tensor, approximate: str = "none") -> Tensor:
     """x * Phi(x), by erf, or with approximate="tanh" by 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))."""
     if approximate == "tanh":
-        return elementwise(
+        return rounded_at_end(
             data,
             lambda x: x * 0.5 * (1.0 + te.tanh((x + x * x * x * 0.044715) * sqrt(2 / pi))),
             "T_gelu",
         )
     if approximate != "none":
         raise ValueError(f"gelu: approximate is 'none' or 'tanh', got '{approximate}'")
-    return elementwise(data, lambda x: x * 0.5 * (1.0 + te.erf(x * sqrt(0.5))), "T_gelu")
+    return rounded_at_end(data, lambda x: x * 0.5 * (1.0 + te.erf(x * sqrt(0.5))), "T_gelu")
 
 
 def silu(data: Tensor) -> Tensor:
     """x * sigmoid(x)."""
-    return elementwise(data, lambda x: x * te.sigmoid(x), "T_silu")
+    return rounded_at_end(data, lambda x: x * te.sigmoid(x), "T_silu")
 
 
 def hard_sigmoid(data: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor:
@@ -68,12 +69,12 @@ def hard_swish(data: Tensor) -> Tensor:
 
 def elu(data: Tensor, alpha: float = 1.0) -> Tensor:
     """x where x > 0, else alpha * (exp(x) - 1)."""
-    return elementwise(data, lambda x: te.select(x > 0, x, (te.exp(x) - 1.0) * alpha), "T_elu")
+    return rounded_at_end(data, lambda x: te.select(x > 0, x, (te.exp(x) - 1.0) * alpha), "T_elu")
 
 
 def softplus(data: Tensor) -> Tensor:
     """log(1 + exp(x)), computed as max(x, 0) + log(1 + exp(-|x|))."""
-    return elementwise(data, lambda x: te.maximum(x, 0) + te.log(1.0 + te.exp(-te.abs(x))), "T_softplus")
+    return rounded_at_end(data, lambda x: te.maximum(x, 0) + te.log(1.0 + te.exp(-te.abs(x))), "T_softplus")
 
 
 def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ....dialects.numpy_types import working_type
 from ....graph.network import Value
 from ..errors import UnsupportedNode
 from ..node import Node, aten
@@ -120,14 +121,16 @@ def variance_and_mean(node: Node) -> list[Any]:
 
 
 def _variance(node: Node) -> Any:
-    x, axes = node.value(), _axes(node)
+    axes = _axes(node)
+    x = node.cast(node.value(), working_type(node.value().dtype))
     count = prod(x.shape[d] for d in axes)
     correction = 1 if node["correction"] is None else node["correction"]
     if count - correction <= 0:
         raise UnsupportedNode("a variance without degrees of freedom stays PyTorch's")
     centred = node.net.subtract(x, node.net.mean(x, axis=tuple(axes), keepdims=True))
     summed = node.net.sum(node.net.square(centred), axis=tuple(axes), keepdims=bool(node["keepdim"]))
-    return node.apply("multiply", summed, np.asarray(1.0 / (count - correction), dtype=x.dtype))
+    made: Value = node.apply("multiply", summed, np.asarray(1.0 / (count - correction), dtype=x.dtype))
+    return node.cast(made, node.dtype)
 
 
 @aten("linalg_vector_norm.default")
