@@ -27,8 +27,8 @@ _CONSTANT_BYTES = 256
 """Constants on a device take a multiple of so many bytes, so that each starts on a multiple of ALIGNMENT."""
 
 _KEPT_WORKSPACE_BYTES = 1 << 20
-"""Workspaces up to this are kept from run to run. To take one from PyTorch and give it back is 1.9 of the 8.7 to 11.5 us
-that calls take an H200's host (2026-11-27). The bound is a choice: it is what a region may cost in memory when idle."""
+"""Workspaces up to this are kept from run to run. To take one from PyTorch and give it back is 1.9 us of the 8.7 to 11.5
+that calls take an H200's host (2026-11-27). The bound is a choice: it is memory that a region holds when idle."""
 _MOST_STREAMS = 4
 """So many of them a frame keeps, for as many streams. A choice."""
 
@@ -257,7 +257,7 @@ def matrix_units(device: Any, target: str | None) -> MatrixUnits:
 
     Nothing on a device that is not here, unless a target says what it is.
     """
-    if device.type != "cuda":
+    if device.type not in ("cpu", "cuda"):
         return NO_UNITS
     try:
         asked = resolve_target(region_device(device).target(target))

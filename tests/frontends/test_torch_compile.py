@@ -384,16 +384,25 @@ def test_inference_mode() -> None:
         close(watched(*inputs), module(*inputs))
 
 
-def test_autocast_falls_back() -> None:
+def test_autocast_falls_back_where_no_instruction_multiplies_its_type() -> None:
     module, inputs = model("mlp")
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         found, wanted = Watched(module)(*inputs), module(*inputs)
-        report = lw.torch.explain(module, *inputs)
+        report = lw.torch.explain(module, *inputs, options={"target": "llvm model=haswell"})
     torch.testing.assert_close(found, wanted, rtol=5e-2, atol=5e-2)
     assert (
         "addmm.default",
         "products of matrices of bfloat16 stay PyTorch's, for want of matrix units that schedules use",
     ) in report.stays
+
+
+def test_products_of_bfloat16_are_ours_on_cpus_with_instructions_for_them() -> None:
+    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 6 * 6, 5)).bfloat16().eval()
+    x = torch.randn(2, 3, 8, 8).bfloat16()
+    with torch.no_grad():
+        report = lw.torch.explain(module, x, options={"target": "llvm model=sapphirerapids"})
+        assert len(report.graphs[0].regions) == 1 and report.flops_share == 1 and not report.stays
+        torch.testing.assert_close(Watched(module)(x), module(x), rtol=5e-2, atol=5e-2)
 
 
 class Norms(nn.Module):
