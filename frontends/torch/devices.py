@@ -27,8 +27,8 @@ _CONSTANT_BYTES = 256
 """Constants on a device take a multiple of so many bytes, so that each starts on a multiple of ALIGNMENT."""
 
 _KEPT_WORKSPACE_BYTES = 1 << 20
-"""Workspaces up to this are kept from run to run. To take one from PyTorch and give it back is 1.9 us of the 8.7 to 11.5
-that calls take an H200's host (2026-11-27). The bound is a choice: it is memory that a region holds when idle."""
+"""Workspaces up to this are kept from run to run. To take one from PyTorch and give it back is 1.9 us of the 8.7 to
+11.5 that calls take an H200's host (2026-11-27). The bound is a choice: it is memory that a region holds when idle."""
 _MOST_STREAMS = 4
 """So many of them a frame keeps, for as many streams. A choice."""
 
