@@ -20,17 +20,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class MatrixUnits:
-    """Matrix units of a device, as far as schedules use them; without, both fields are empty.
+    """Matrix units of a device, as far as schedules use them; without, all fields are empty.
 
     `factors` are the 16-bit types of floats that are multiplied there; `attention_tile` divides queries, keys and
-    elements of attention of such types that is one kernel, and is 0 where none is.
+    elements of attention of such types that is one kernel, and is 0 where none is. Types that are `convolved` are
+    faster than PyTorch's in convolutions without any units.
     """
 
     factors: frozenset[str] = frozenset()
     attention_tile: int = 0
+    convolved: frozenset[str] = frozenset()
 
 
 NO_UNITS = MatrixUnits()
+CONVOLUTIONS = "convolutions"
+"""The word for them in reasons."""
 
 
 def aten(*names: str) -> Callable[[F], F]:
@@ -152,7 +156,8 @@ class Node:
             raise UnsupportedNode(f"{what} of {dtype} stay PyTorch's")
         if not self.is_optional or element_bytes(element) != 2:
             return
-        if dtype not in self.units.factors:
+        quick = self.units.factors | self.units.convolved if what == CONVOLUTIONS else self.units.factors
+        if dtype not in quick:
             raise UnsupportedNode(f"{what} of {dtype} stay PyTorch's, for want of matrix units that schedules use")
         if terms >= MOST_HALF_TERMS:
             raise UnsupportedNode(f"{what} of {dtype} with {terms:,} terms are faster in PyTorch")

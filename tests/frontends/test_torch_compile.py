@@ -405,6 +405,15 @@ def test_products_of_bfloat16_are_ours_on_cpus_with_instructions_for_them() -> N
         torch.testing.assert_close(Watched(module)(x), module(x), rtol=5e-2, atol=5e-2)
 
 
+def test_convolutions_of_float16_are_ours_on_cpus() -> None:
+    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 6 * 6, 5)).half().eval()
+    x = torch.randn(2, 3, 8, 8).half()
+    with torch.no_grad():
+        report = lw.torch.explain(module, x)
+        assert {name for name, why in report.stays if "a view" not in why} == {"addmm.default"}
+        torch.testing.assert_close(Watched(module)(x), module(x), rtol=1e-2, atol=1e-2)
+
+
 class Norms(nn.Module):
     """A norm by stored statistics, and one over channels with a scale alone, of each image."""
 
