@@ -142,15 +142,33 @@ def is_box(product: Product, factor: Factor) -> bool:
 
     Rows and steps of k are a dimension each, with neighbours along the last one, as shared memory has it.
 
-    Steps of k may be several axes that have become parts of one.
+    Steps of k may be several axes that have become parts of one, and so may rows that lie one behind the other, if they
+    are not padded: behind those of one part are those of the next, and no zeros.
     """
     buffer, (rows, k) = factor.operand.buffer, ([a.name for a in axes] for axes in (factor.rows, product.k))
     shape, size = buffer_shape(buffer), product.intrinsic.a.bytes
-    if len(rows) > 1 or scope_of(buffer) != "global" or array_problem(shape, size) is not None:
+    if (
+        not _are_one(factor)
+        or not paddings(product).keys().isdisjoint(rows[1:])
+        or scope_of(buffer) != "global"
+        or array_problem(shape, size) is not None
+    ):
         return False
     *_, last = factor.operand.indices
-    inner = rows if factor.turned else k[-1:]
-    return all(_moves_by_one(e, rows, k) for e in factor.operand.indices) and last.coefficient(inner[0]) == 1
+    inner = rows[-1] if factor.turned else k[-1]
+    return all(_moves_by_one(e, rows, k) for e in factor.operand.indices) and last.coefficient(inner) == 1
+
+
+def _are_one(factor: Factor) -> bool:
+    """True where one index goes over all rows of a factor in order."""
+    strides, stride = dict[str, int](), 1
+    for each in reversed(factor.rows):
+        strides[each.name] = stride
+        stride *= each.extent
+    return len(strides) == 1 or any(
+        all(index.is_linear_in(name) and index.coefficient(name) == step for name, step in strides.items())
+        for index in factor.operand.indices
+    )
 
 
 def _moves_by_one(index: IndexExpr, rows: Sequence[str], k: Sequence[str]) -> bool:

@@ -21,6 +21,7 @@ from loopwright.dialects.interpret.te import run_te
 from loopwright.dialects.kernel import BulkCopyOp
 from loopwright.search.sketch.generate import generate_sketches
 from loopwright.search.sketch.sketch import Sketch
+from loopwright.te.reduce import Reduce
 
 TARGET = lw.resolve_target("cuda model=h200")
 
@@ -239,6 +240,38 @@ def test_each_form_of_warp_groups_is_right(form: str) -> None:
         assert ("_bulk" in ending) == any(isinstance(op, BulkCopyOp) for op in kernel.walk())
         for got, wanted in zip(run_kernel(kernel, inputs), run_te(module, inputs), strict=True):
             np.testing.assert_array_equal(got, wanted)
+
+
+def joined(parts: int, m: int, n: int, k: int) -> list[te.Tensor]:
+    """Products of one tensor, ahead of its rows, with weights that lie one behind the other."""
+    x, w = te.placeholder((m, k), name="x"), te.placeholder((parts, n, k), name="w", constant=True)
+    steps = te.reduce_axis((0, k), name="k")
+
+    def element(p: te.Expr, i: te.Expr, j: te.Expr) -> Reduce:
+        return te.sum(te.round_to(x[i, steps]) * te.round_to(w[p, j, steps]), axis=steps)
+
+    return [x, w, te.compute((parts, m, n), element, name="c")]
+
+
+@pytest.mark.parametrize("columns", [32, 64])
+def test_weights_of_joined_products_are_copied_in_boxes(columns: int) -> None:
+    """Of 32 columns a part: a tile of 64 has those of two."""
+    tensors = joined(2, 64, 32, 64)
+    (sketch,) = [s for s in of_groups(tensors) if s.name.endswith("_bulk")]
+    assert 'lw-transform-layout{block="c" buffer="w" layout="p*j","k"}' in sketch.template
+    module = te.create_module(tensors, TARGET)
+    inputs = exact_inputs(module)
+    rows = sketch.population.sample(np.random.default_rng(0), 512)
+    (row, *_) = rows[sketch.columns(rows)["c_columns"] == columns]
+    kernel = scheduled_kernel(str(module), sketch.schedule(row))
+    assert any(isinstance(op, BulkCopyOp) for op in kernel.walk())
+    for got, wanted in zip(run_kernel(kernel, inputs), run_te(module, inputs), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+def test_padded_weights_of_joined_products_are_copied_by_threads() -> None:
+    """Of 80 columns, padded to 96, the copy engine would take 16 of the next part for zeros."""
+    assert not any("bulk" in s.name for s in of_groups(joined(3, 64, 80, 64)))
 
 
 def test_threads_copy_whole_rounds_for_warp_groups() -> None:
