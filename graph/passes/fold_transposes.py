@@ -14,9 +14,8 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
-from ...dialects.numpy_types import NARROW_FLOATS
 from ..operator import Kind, operator
-from ..types import dtype_of, shape_of
+from ..types import shape_of
 from ._product_axes import product_axes
 from ._rewrite import (
     Before,
@@ -29,6 +28,7 @@ from ._rewrite import (
     used_once,
     users,
 )
+from ._units import is_on_units
 
 _PRODUCTS = ("dense", "matmul", "batch_matmul")
 _LEAST_RUN = 8
@@ -48,7 +48,7 @@ class FoldTransposes(ModulePass):
     rows, heads, size). A product that finds its factors by index needs no kernel to move them, nor one for its result;
     so do parts of a product that are told apart ahead of its rows. Elements of a row, or of a column of a factor, stay
     neighbours in memory, eight at least. What a product of heads reads is left to it: the one before stays as it is.
-    Rows and columns are divided among axes in 16-bit floats alone: rules for matrix units fuse their loops, those for
+    Rows and columns are divided among axes on matrix units alone, whose rules fuse their loops, those for
     sums in registers tile each (of (3, 128, 768) they make blocks of 24 columns untuned, of (128, 2304) of 64).
     For targets whose products stage tiles in shared memory, where one row is as far away as another.
     """
@@ -186,8 +186,8 @@ class _Turned:
         return order
 
     def _undivided(self) -> str:
-        """Return the axes that stay one loop: on matrix units, of 16-bit floats, loops of rows or columns are fused."""
-        return "k" if dtype_of(self.product.outputs[0]) in NARROW_FLOATS else "mnk"
+        """Return the axes that stay one loop: on matrix units loops of rows or columns are fused."""
+        return "k" if is_on_units(self.product) else "mnk"
 
     def _write(self, divided: _Divided, orders: list[list[Atom]]) -> None:
         """Put an einsum, and the elementwise operators behind it, in the place of a product and what moves elements."""

@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
-from ...dialects.numpy_types import FLOATS, NARROW_FLOATS
+from ...dialects.numpy_types import FLOATS
 from ..runtime.plan import ALIGNMENT
 from ..types import dtype_of, shape_of
 from ._rewrite import (
@@ -30,6 +30,7 @@ from ._rewrite import (
     used_once,
     users,
 )
+from ._units import is_on_units
 from .split_products import MOST_ROWS, chain_behind, parts_read
 
 _TILE = 128
@@ -42,8 +43,8 @@ class JoinProducts(ModulePass):
     """dense(x, w), dense(x, v) -> parts of transpose(dense(x, w and v)), and so slices of the columns of a product.
 
     Queries, keys and values of attention are one product then, its parts ahead of its rows, as
-    `lw-graph-fold-transposes` writes them and `lw-graph-place-slices` reads them, without a kernel. For products of
-    16-bit floats, of more rows than `lw-graph-split-products` takes. Products are joined where one has not a tile for
+    `lw-graph-fold-transposes` writes them and `lw-graph-place-slices` reads them, without a kernel. For products on
+    matrix units, of more rows than `lw-graph-split-products` takes. Products are joined where one has not a tile for
     each of the `cores`: 128 rows of 768 columns have 6 for the 132 of an H200. Not joined are those that an elementwise
     operator reads, which shares a kernel with one, and such as have constants added to some.
 
@@ -78,7 +79,7 @@ def _is_one(op: ApplyOp) -> bool:
     """True for a product with constant weights that may be joined, or told apart, by its type and its rows."""
     if op.operator.data not in ("dense", "matmul") or not is_constant(op.inputs[1]):
         return False
-    return dtype_of(op.outputs[0]) in NARROW_FLOATS and shape_of(op.outputs[0])[0] > MOST_ROWS
+    return is_on_units(op) and shape_of(op.outputs[0])[0] > MOST_ROWS
 
 
 def _is_aligned(value: SSAValue, parts: int) -> bool:

@@ -44,6 +44,17 @@ def test_single_precision_keeps_its_products() -> None:
     assert kernels.count("dense_add") == 3
 
 
+def test_products_that_round_their_factors_are_joined() -> None:
+    """On matrix units they are, with the transposes of heads in them; attention itself is of 16-bit floats."""
+    kernels = check(attention_network(Block(batch=1, rows=32, heads=2, size=16)), "tf32")
+    assert [k for k in kernels if "einsum" in k or "dense" in k or "transpose" in k] == [
+        "einsum_add",
+        "einsum",
+        "einsum",
+        "dense_add_add",
+    ]
+
+
 def products_of(rows: int, columns: tuple[int, ...], read: Any) -> int:
     """Count the kernels with a product where a network has several of one tensor, each read in a way."""
     net: Any = lw.Network("products")
