@@ -198,6 +198,10 @@ class General(SavedCostModel):
         corrections[unseen] = corrections[~unseen].mean() if not unseen.all() else 0.0
         return -(_known(prior, self._unestimated) + corrections), np.zeros(len(features))
 
+    def knows(self, features: Floats) -> bool:
+        """True where some candidates are not unseen to it."""
+        return not bool(self._unseen(features).all())
+
     def _unseen(self, features: Floats) -> npt.NDArray[np.bool_]:
         """The candidates on matrix units that go by their estimates alone."""
         columns = known_features()

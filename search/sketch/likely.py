@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cost_model import CostModel, Floats
+from ..cost_model.general import General
 from .sketch import Sketch
 
 CANDIDATES = 4096
@@ -96,7 +97,10 @@ def compared(
 
     Sketches whose best estimate is `far` times the least, or more, are left out; by default as `FAR` says.
     """
-    found = [Compared.of(sketch, rows, model) for sketch, rows in _worth_comparing(sketches, far, rounds)]
+    worth = _worth_comparing(sketches, far, rounds)
+    if (estimated := _by_estimates_alone(worth, model)) is not None:
+        return estimated
+    found = [Compared.of(sketch, rows, model) for sketch, rows in worth]
     rng = np.random.default_rng(0)
     for _ in range(CLIMBS):
         least = np.sort(np.concatenate([each.scores for each in found]))[-PARENTS:][0]
@@ -104,6 +108,25 @@ def compared(
             if each.sketch.holes and len(parents := np.flatnonzero(each.scores >= least)):
                 each.climb(rng, parents, model)
     return found
+
+
+def _by_estimates_alone(
+    worth: Sequence[tuple[Sketch, npt.NDArray[np.int64]]], model: CostModel
+) -> list[Compared] | None:
+    """Rows with their estimates, where a model has seen none like them; None where it has, or some have no estimate.
+
+    What it is told of an estimate is relative to a candidate's own arithmetic. Parts that are added up have more of it,
+    so that attention of a token was divided into too many.
+    """
+    if not isinstance(model, General) or not all(sketch.prior and sketch.tensorized for sketch, _ in worth):
+        return None
+    if any(model.knows(sketch.features(rows)) for sketch, rows in worth):
+        return None
+    return [
+        Compared(sketch, rows, -np.log2(sketch.prior(sketch.columns(rows))), math.inf)
+        for sketch, rows in worth
+        if sketch.prior is not None
+    ]
 
 
 def _worth_comparing(

@@ -24,11 +24,13 @@ from loopwright.dialects.kernel import (
     WarpGroupProductOp,
 )
 from loopwright.dialects.loop import blocks_in
+from loopwright.search.cost_model.shipped import shipped_model
 from loopwright.search.features.catalogue import names
 from loopwright.search.features.of_records import features_of_schedule
 from loopwright.search.rules.gpu_attention import plan_attention
 from loopwright.search.sketch.draft import Draft
 from loopwright.search.sketch.generate import generate_sketches
+from loopwright.search.sketch.likely import compared
 from loopwright.search.sketch.sketch import Sketch
 
 TARGET = lw.resolve_target("cuda model=h200")
@@ -418,6 +420,22 @@ def test_large_ones_are_by_warp_groups() -> None:
     assert [s.name[:13] for s in sketches(large, lw.resolve_target("cuda model=a100"))] == ["attention_mma"]
     assert [s.name[:13] for s in sketches(attention("plain", (2, 32, 128, 64)))] == ["attention_mma"]
     assert sketches(attention("plain", (12, 128, 128, 64)))[0].name.startswith("attention_mma"), "too few"
+
+
+def test_an_untuned_choice_that_no_model_knows_has_the_least_estimate() -> None:
+    """Of a token: by what a model is told, relative to a candidate's own arithmetic, it would be 32 parts, not 16."""
+    task = lw.SearchTask(lambda: attention("plain", (8, 4, 1024, 128)), target=TARGET)
+    model = shipped_model("cuda")
+    assert model is not None and not model.knows(task.sketches[0].features(task.sketches[0].default[None]))
+    best = max(compared(task.sketches, model), key=lambda each: float(each.scores.max()))
+    (row,) = best.rows[[int(np.argmax(best.scores))]]
+    assert best.sketch.schedule(row) == task.default_schedule
+    found = np.concatenate(
+        [e for s in task.sketches if (e := s.estimate(s.sample(np.random.default_rng(1), 512))) is not None]
+    )
+    assert best.sketch.columns(row[None])["T_batch_matmul1_parts"][0] == 16
+    estimate = best.sketch.estimate(row[None])
+    assert estimate is not None and estimate[0] <= found.min() * 1.001
 
 
 def left_alone(tensors: list[te.Tensor], target: lw.Target = TARGET) -> bool:
