@@ -431,6 +431,9 @@ class NetworkOperators(Generic[ValueT]):
             coordinate_mode: str = ...,
             label: Tag = ...,
         ) -> ValueT: ...
+        def rms_dense(
+            self, data: Operand[ValueT], *weights: Operand[ValueT], epsilon: float = ..., label: Tag = ...
+        ) -> tuple[ValueT, ...]: ...
         def rms_norm(
             self,
             data: Operand[ValueT],

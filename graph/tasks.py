@@ -68,7 +68,7 @@ def _groups(target: Target) -> str:
     if target.is_gpu:
         passes = f"{PREPARE},{_FOR_GPUS}"
         if target.kind == "cuda":
-            passes += f",lw-graph-join-products{{cores={target.cores}}},{_FOR_CUDA}"
+            passes += f",lw-graph-join-products{{cores={target.cores}}},lw-graph-move-norms,{_FOR_CUDA}"
         found = GROUPED.replace(PREPARE, passes)
         tile, chains = attention_tile(target), f"views=true beside={_BESIDE}"
         if not tile:
@@ -220,7 +220,7 @@ def group_tensors(group: GroupOp) -> list[Tensor]:
 def _in_one_nest(group: GroupOp) -> bool:
     """True for a group around a product in parts, and for chains beside each other: one loop nest gives all results."""
     ops = [op for op in group.body.block.ops if isinstance(op, ApplyOp)]
-    if any(op.operator.data == "dense_parts" for op in ops):
+    if any(operator(op.operator.data).kind is Kind.ANCHOR and len(op.outputs) > 1 for op in ops):
         return True
     ends = {v.owner for op in group.body.block.ops if isinstance(op, YieldOp) for v in op.values}
     return len(ends) > 1 and all(operator(op.operator.data).kind in CHAINED for op in ops)

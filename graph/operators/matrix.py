@@ -7,7 +7,7 @@ from ...dialects.numpy_types import working_type
 from ...te import ShapeError, Tensor, compute, reduce_axis
 from ...te.expr import Expr
 from ...te.reduce import Reduce
-from ..operator import product
+from ..operator import anchor, product
 from ._sums import rounded_once
 
 
@@ -57,8 +57,38 @@ def _chosen_dense(data: Tensor, weight: Tensor, which: Tensor) -> Tensor:
     return made if kind == data.dtype else topi.cast(made, data.dtype)
 
 
+def _rms_dense(data: Tensor, *weights: Tensor, epsilon: float = 1e-5) -> list[Tensor]:
+    """The rows of data (M, K), each over its root mean square, times each of the weights, (N, K).
+
+    The products are divided instead, so that no normalised row is stored: 16-bit floats are rounded once, at the end.
+    """
+    (rows, depth), kind, r = data.shape, working_type(data.dtype), reduce_axis((0, data.shape[1]), "r")
+
+    def square(i: Expr) -> Reduce:
+        return te.sum(data[i, r].astype(kind) * data[i, r].astype(kind), axis=r)
+
+    squares: Tensor = compute((rows,), square, "T_squares")
+
+    def product(weight: Tensor, number: int) -> Tensor:
+        k = reduce_axis((0, depth), "k")
+
+        def element(i: Expr, j: Expr) -> Reduce:
+            return te.sum(data[i, k].astype(kind) * weight[j, k].astype(kind), axis=k)
+
+        def divided(i: Expr, j: Expr) -> Expr:
+            return (te.rsqrt(squares[i] * (1.0 / depth) + epsilon) * made[i, j]).astype(data.dtype)
+
+        shape = (rows, weight.shape[0])
+        made: Tensor = compute(shape, element, f"T_dense{number}")
+        result: Tensor = compute(shape, divided, f"T_rms_dense{number}")
+        return result
+
+    return [product(weight, number) for number, weight in enumerate(weights)]
+
+
 dense = product(_dense)
 chosen_dense = product(_chosen_dense)
+rms_dense = anchor(_rms_dense)
 dense_parts = product(_dense_parts)
 matmul = product(_matmul)
 batch_matmul = product(_batch_matmul)

@@ -103,7 +103,7 @@ class _Grouping:
 
     def run(self) -> None:
         for op in self.ops:
-            if op.operator.data == "dense_parts":
+            if kind_of(op) is Kind.ANCHOR and len(op.outputs) > 1:
                 self._take_in(op)
         for op in self.ops:
             if kind_of(op) in (Kind.ANCHOR, Kind.REDUCTION, Kind.ROWS):

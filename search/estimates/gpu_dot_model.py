@@ -27,7 +27,8 @@ class GpuDotModel:
     """Products of `rows` with `columns`, both contiguous along `terms`, `outer` times over; all rows in one block.
 
     `threads` name those that join a dot product, `tile` the columns of a block, and `steps` the vectors of `vector`
-    elements of each column that a thread has under way.
+    elements of each column that a thread has under way. `beside` are other sums of as many terms of each row, which all
+    blocks compute, `alike` other products of the same form, of which they compute the same columns.
     """
 
     target: Target
@@ -40,6 +41,8 @@ class GpuDotModel:
     threads: str
     tile: str
     steps: str
+    beside: int = 0
+    alike: int = 0
 
     def _numbers(self, c: Columns) -> tuple[Array, Array, Array]:
         threads, tile, steps = (np.asarray(c[name], np.float64) for name in (self.threads, self.tile, self.steps))
@@ -67,10 +70,21 @@ class GpuDotModel:
         resident = np.maximum(1, np.minimum(np.minimum(resident, on.blocks), np.ceil(blocks / cores)))
         under_way = resident * threads * tile * steps * self.vector * self.element_bytes
         rate = np.minimum(MEMORY_BYTES_PER_S / CLOCK_HZ / cores, under_way / GLOBAL_LATENCY)
-        fetched = tile * self.terms * self.element_bytes / rate
-        fmas = self.rows * tile * self.terms / on.lanes
-        loads = (self.rows + tile) * self.terms * self.element_bytes / on.shared_bytes_per_cycle
-        loops = self.terms / (threads * steps * self.vector) * STEP_INSTRUCTIONS * (threads / WARP) / on.schedulers
-        joined = self.rows * tile * (5 * SHUFFLE_CYCLES + np.where(threads > WARP, 2 * BARRIER_CYCLES, 0))
+        products, own = 1 + self.alike, self.rows * self.beside
+        fetched = products * tile * self.terms * self.element_bytes / rate
+        fmas = (products * self.rows * tile + own) * self.terms / on.lanes
+        loaded = products * (self.rows + tile) + own
+        loads = loaded * self.terms * self.element_bytes / on.shared_bytes_per_cycle
+        loops = (
+            products
+            * self.terms
+            / (threads * steps * self.vector)
+            * STEP_INSTRUCTIONS
+            * (threads / WARP)
+            / on.schedulers
+        )
+        joined = (products * self.rows * tile + own) * (
+            5 * SHUFFLE_CYCLES + np.where(threads > WARP, 2 * BARRIER_CYCLES, 0)
+        )
         block = np.maximum(np.maximum(fetched, loads), fmas + loops) + (GLOBAL_LATENCY + joined) / resident
         return np.asarray(np.ceil(blocks / cores) * block / CLOCK_HZ + LAUNCH_S)

@@ -2,7 +2,8 @@
 
 Such are dense layers of one sample or token with a weight (out, in). Each element of the weight is used for as many
 products as there are rows, so that its way from memory is what takes the time: threads read it once, in vectors,
-neighbours of neighbours, and nothing goes through shared memory but the sums of several warps.
+neighbours of neighbours, and nothing goes through shared memory but the sums of several warps. Sums over the rows
+alone that are taken with the products, as a norm's are, each block computes beside.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from math import prod
 from typing import ClassVar
 
 from ...dialects.element import element_bytes
+from ...dialects.loop import BlockOp
 from ...dialects.target import WARP, Target
+from ...passes.analysis.access import consumers, is_argument, writers
 from ...passes.analysis.matrix_product import element_of_buffer
+from ...passes.analysis.nest import buffer_name
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.compute_at import ComputeAt
@@ -36,10 +40,18 @@ it reads an element (67 TFLOP/s, 4.8 TB/s)."""
 FEW_ROWS = 4
 """Rows up to which nothing else is tried: tiles in shared memory read no element of the weight less, and copy each. A
 choice: of more rows tiles share the columns."""
+LEAST_BESIDE = 4096
+"""Results from which on a product is computed so with others for the same elements; fewer are left to the rules of
+rows, as the gates of a recurrent cell are. A choice: 8 MB of halves of 1024 terms, which take memory longer
+than a launch takes."""
 THREADS = (32, 64, 128, 256)
 """Threads that join a dot product: whole warps."""
 COLUMNS = (1, 2, 4, 8)
 """Columns of a block of threads."""
+THREADS_BESIDE, COLUMNS_BESIDE = (128, 256), (2, 4, 8)
+"""The same where a block also sums over its rows alone, which takes as long as a column's arithmetic. A normalised row
+of 4096 halves by 14336 columns takes 28.5 us by 128 threads for two columns, 29.1 by 64 for four and 29.8 by 64 for
+one, by 6144 columns 13.4 for 14.1 us, as part of a network on an H200."""
 STEPS = (1, 2, 4)
 """Vectors of a column that a thread has under way."""
 
@@ -53,9 +65,11 @@ class GpuFewRows(SketchRule):
         return target.kind == "cuda"
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
-        drafts, left = [draft], draft.settled | joined_reductions(draft)
+        drafts, left = [draft], joined_reductions(draft)
         for anchor in anchors_in(draft.module):
-            wide = None if anchor.block in left else _wide_operand(anchor)
+            taken = any(anchor.block in one.settled for one in drafts)
+            others = anchor.block in left and _is_for_rows(draft, anchor)
+            wide = None if others or taken else _wide_operand(anchor)
             if wide is None:
                 continue
             made = [grown for one in drafts if (grown := _written(one, anchor.block, target)) is not None]
@@ -64,12 +78,18 @@ class GpuFewRows(SketchRule):
         return drafts
 
 
+def _is_for_rows(draft: Draft, anchor: Anchor) -> bool:
+    """True for few results of several reductions that the rules of rows compute in one kernel: of the same elements."""
+    return prod(a.extent for a in anchor.spatial) < LEAST_BESIDE and not _sums_beside(draft, anchor).rows
+
+
 @dataclass(frozen=True)
 class WarpDotPlan:
     """Dot products along `terms`, one axis, of all `rows` with a few of the axis `column`, by `threads`.
 
     `outer` axes are blocks. `operands` are the buffers read; each thread has `steps` vectors of `vector` elements of
-    each under way.
+    each under way. What takes the results also takes those of the reductions `beside`, as rows' sums of squares are:
+    each block computes them itself.
     """
 
     block: str
@@ -79,6 +99,7 @@ class WarpDotPlan:
     terms: str
     outer: tuple[str, ...]
     operands: tuple[str, ...]
+    beside: tuple[str, ...]
     vector: int
     threads: Hole
     columns: Hole
@@ -106,7 +127,52 @@ def _vector(anchor: Anchor) -> int:
     return next(n for n in (widest, widest // 2, widest // 4, 1) if n and anchor.reduce[0].extent % n == 0)
 
 
-def plan_warp_dots(anchor: Anchor, target: Target) -> WarpDotPlan | None:
+@dataclass(frozen=True)
+class Beside:
+    """Reductions that each block computes beside dot products: of their rows alone, and others of the same elements."""
+
+    rows: tuple[str, ...] = ()
+    alike: tuple[str, ...] = ()
+
+
+NONE_BESIDE = Beside()
+
+
+def _sums_beside(draft: Draft, anchor: Anchor) -> Beside:
+    """Reductions along contiguous terms of arguments, whose results the epilogue takes with the anchor's, and it alone.
+
+    They have no more than `FEW_ROWS` rows of results, for each row one or as many as the anchor.
+    """
+    if anchor.epilogue is None or prod(a.extent for a in anchor.spatial[:-1]) > FEW_ROWS:
+        return Beside()
+    reader, found = draft.block(anchor.epilogue), dict[str, bool]()
+    for load in reader.loads:
+        for writer in writers(load.buffer):
+            if writer.block_name != anchor.block and _is_sum_beside(draft, writer, anchor):
+                found[writer.block_name] = any(a.extent > MOST_ROWS for a in writer.axes if not a.reduce)
+    return Beside(tuple(n for n, wide in found.items() if not wide), tuple(n for n, wide in found.items() if wide))
+
+
+def _is_sum_beside(draft: Draft, block: BlockOp, anchor: Anchor) -> bool:
+    reduce = [a for a in block.axes if a.reduce]
+    if len(reduce) != 1 or block.combiner.data == "custom" or len(consumers(block)) != 1:
+        return False
+    extents = tuple(a.extent for a in block.axes if not a.reduce and a.extent > 1)
+    alike = tuple(a.extent for a in anchor.spatial)
+    if block.block_name in draft.settled or extents not in (alike, alike[:-1]):
+        return False
+    rows = {a.name for a in block.axes if not a.reduce}
+    return all(
+        is_argument(load.buffer)
+        and not load.conditions
+        and not load.positions
+        and load.indices.data[-1].as_axis() == reduce[0].name
+        and all(e.is_constant or e.as_axis() in rows for e in load.indices.data[:-1])
+        for load in block.loads
+    )
+
+
+def plan_warp_dots(anchor: Anchor, target: Target, beside: Beside = NONE_BESIDE) -> WarpDotPlan | None:
     """Choose axes, and sizes without a search by the model; None where the structure is not for the anchor."""
     wide = _wide_operand(anchor)
     if wide is None:
@@ -115,9 +181,13 @@ def plan_warp_dots(anchor: Anchor, target: Target) -> WarpDotPlan | None:
     rows = tuple(a.name for a in anchor.spatial if a.name not in wide.axes)
     outer = [a for a in anchor.spatial if a.name not in rows and a is not column]
     vector = _vector(anchor)
+    counts: tuple[int, ...] = THREADS
+    widths: tuple[int, ...] = COLUMNS
+    if beside.rows and terms.extent >= min(THREADS_BESIDE) * vector:
+        counts, widths = (THREADS_BESIDE, COLUMNS_BESIDE)
     holes = (
-        Hole.near(f"{block}_threads", THREADS, WARP, "threads"),
-        Hole.near(f"{block}_columns", COLUMNS, 1, "unroll", column.name),
+        Hole.near(f"{block}_threads", counts, WARP, "threads"),
+        Hole.near(f"{block}_columns", widths, 1, "unroll", column.name),
         Hole.near(f"{block}_steps", STEPS, 1, "unroll"),
     )
     model = GpuDotModel(
@@ -128,20 +198,36 @@ def plan_warp_dots(anchor: Anchor, target: Target) -> WarpDotPlan | None:
         terms.extent,
         vector,
         _bytes(anchor),
-        *(hole.name for hole in holes),
+        threads=holes[0].name,
+        tile=holes[1].name,
+        steps=holes[2].name,
+        beside=len(beside.rows),
+        alike=len(beside.alike),
     )
     threads, columns, steps = liked_best(holes, model.seconds, model.limit)
     names = tuple(o.name for o in anchor.operands)
     around = tuple(a.name for a in outer)
     return WarpDotPlan(
-        block, anchor.epilogue, rows, column.name, terms.name, around, names, vector, threads, columns, steps, model
+        block=block,
+        epilogue=anchor.epilogue,
+        rows=rows,
+        column=column.name,
+        terms=terms.name,
+        outer=around,
+        operands=names,
+        beside=(*beside.rows, *beside.alike),
+        vector=vector,
+        threads=threads,
+        columns=columns,
+        steps=steps,
+        model=model,
     )
 
 
 def _written(draft: Draft, block: str, target: Target) -> Draft | None:
     """A copy of the draft with an anchor as dot products; None where a primitive refuses a step of it."""
     anchor = find_anchor(draft.module, block)
-    plan = plan_warp_dots(anchor, target) if anchor is not None else None
+    plan = plan_warp_dots(anchor, target, _sums_beside(draft, anchor)) if anchor is not None else None
     return None if plan is None else draft.with_steps(lambda grown: _write(grown, plan))
 
 
@@ -168,10 +254,32 @@ def _write(draft: Draft, plan: WarpDotPlan) -> None:
     _sum_up(draft, partial, task, terms, copies)
     _unroll(draft, block, inside)
     draft.do(Bind, block=block, loop=lane, thread="threadIdx.x")
+    for name in plan.beside:
+        _sum_beside(draft, plan, name, task)
     draft.settled |= {block, partial, *copies}
     draft.names.append(f"{block}_dots")
     draft.models.append(plan.model)
     draft.limits.append(plan.model.limit)
+
+
+def _sum_beside(draft: Draft, plan: WarpDotPlan, name: str, task: str) -> None:
+    """Have the threads of each block of the dot products compute another reduction, too, which they join alike."""
+    reduce = {a.name for a in draft.block(name).axes if a.reduce}
+    (terms,) = [n for n in draft.loops(name) if n in reduce]
+    rows = [n for n in draft.loops(name) if n != terms]
+    steps, side, lane, vector = draft.split(name, terms, (0, 1, plan.threads, plan.vector))
+    draft.order(name, [lane, *rows, steps, side, vector])
+    partial = draft.partial(name, lane, 0)
+    copies = [
+        _copy(draft, partial, buffer) for buffer in {buffer_name(x.buffer): None for x in draft.block(partial).loads}
+    ]
+    draft.order(name, [*rows, lane])
+    draft.do(ComputeAt, block=name, loop=task, unit_loops=True)
+    draft.do(SetScope, block=name, scope="local")
+    _sum_up(draft, partial, task, (lane, steps, side, vector), copies)
+    _unroll(draft, name, [n for n in draft.loops(name, task) if n != lane])
+    draft.do(Bind, block=name, loop=lane, thread="threadIdx.x")
+    draft.settled |= {name, *copies}
 
 
 def _copy(draft: Draft, partial: str, buffer: str) -> str:
