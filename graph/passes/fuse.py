@@ -19,7 +19,7 @@ from ..operator import Kind, operator
 from ..types import shape_of
 from ._attention import Form, attention_before
 from ._dominators import post_dominators, region_between
-from ._rewrite import group_label, networks, producer, put_in_order, users
+from ._rewrite import group_label, networks, producer, put_in_order, used_once, users
 
 _LOOKING_UP = ("take", "take_along_axis")
 """Operators that read their first input where data say: what comes before that one is computed first."""
@@ -42,7 +42,8 @@ class Fuse(ModulePass):
     in what computes the places, and not what computes the table. Views and parts stay outside: they cost nothing.
     `depth` is the most operators of a group. With `attention_rows`, two products with a softmax between them and
     elementwise operators before that are one group where they have so many rows at least, of float32; with
-    `attention_tile` where that divides the elements of keys and values, of 16-bit floats, with any number of rows.
+    `attention_tile` where that divides the elements of keys and values, of 16-bit floats, with any number of rows. The
+    latter take in a chain that gives the queries, each of which is read once, as their rotation by position.
     With `views`, chains go on behind views, which are computed with them: on GPUs a launch takes longer than the
     indices do. With `beside`, elements up to which a device is not filled, chains that give tensors of one type of no
     more are one group, which computes all in one loop nest: those that do not depend on each other, or elementwise
@@ -64,6 +65,7 @@ class Fuse(ModulePass):
             if self.attention_tile:
                 grouping.join_attention(Form(NARROW_FLOATS, tile=self.attention_tile))
             grouping.run()
+            grouping.take_in_queries()
             grouping.join_chains(self.beside)
             for members in grouping.groups():
                 _make_group(members)
@@ -93,6 +95,8 @@ class _Grouping:
         self.group: dict[Operation, int] = {op: n for n, op in enumerate(self.ops)}
         self.members: dict[int, list[ApplyOp]] = {n: [op] for n, op in enumerate(self.ops)}
         self.depth, self.views = depth, views
+        self.scored: list[ApplyOp] = []
+        """Products of attention on matrix units with keys."""
 
     def join_attention(self, form: Form) -> None:
         """Make each attention of a form a group."""
@@ -100,6 +104,28 @@ class _Grouping:
             members = attention_before(op, form)
             if members and len(members) <= self.depth and all(len(self.members[self.group[m]]) == 1 for m in members):
                 self._merge({self.group[member] for member in members})
+                if form.tile > 1:
+                    self.scored.append(members[0])
+
+    def take_in_queries(self) -> None:
+        """Let chains join that give nothing but the queries of attention, under whatever shape."""
+        for product in self.scored:
+            queries = product.inputs[0]
+            views: list[ApplyOp] = []
+            while isinstance(op := queries.owner, ApplyOp) and kind_of(op) is Kind.VIEW and used_once(queries):
+                views.insert(0, op)
+                queries = op.inputs[0]
+            chain = self.members[self.group[op]] if isinstance(op, ApplyOp) and op in self.group else []
+            if (
+                not all(kind_of(m) in CHAINED for m in chain)
+                or _outputs_of(chain) != [queries]
+                or not used_once(queries)
+            ):
+                continue
+            numbers = {self.group[product], self.group[chain[0]]}
+            if sum(len(self.members[n]) for n in numbers) + len(views) <= self.depth:
+                self._merge(numbers)
+                self.members[self.group[product]] += views
 
     def run(self) -> None:
         for op in self.ops:

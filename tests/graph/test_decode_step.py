@@ -32,10 +32,10 @@ def kernels_of(net: lw.Network) -> list[str]:
 
 def test_a_layer_is_few_kernels() -> None:
     found = kernels_of(network())
-    assert len(found) == 7, found
+    assert len(found) == 6, found
     assert [k for k in found if "dense" in k] == ["rms_dense", "dense_add", "rms_dense_silu_multiply", "dense_add"]
-    assert sum("concatenate_multiply" in k for k in found) == 2  # queries, and the caches with the keys' rotation
-    assert len(kernels_of(network(layers=3))) == 21
+    assert sum("concatenate_multiply" in k for k in found) == 2  # attention of rotated queries, and both caches
+    assert len(kernels_of(network(layers=3))) == 18
 
 
 @pytest.mark.parametrize("cached", [1, 37])
