@@ -5,7 +5,8 @@
 
 On a GPU processes build, and one runs and times what they made by replayed graphs. On a CPU each process has cores of
 its own, and times what it has built: on one thread in seconds of the CPU. All of them share the last cache and memory,
-so that fewer processes than cores are less wrong about what does not fit the others. Caches are warm either way.
+so that fewer processes than cores are less wrong about what does not fit the others. Caches are warm either way, but
+for `--rotated-bytes`.
 Candidates of the first round are drawn by the rules' estimates, with much noise; those of later rounds are what a model
 trained on the rounds before likes best, of each sketch some, so that it learns where it is wrong. Outputs of all
 candidates of a workload are compared with each other's on the same random inputs; what differs is left out, and said.
@@ -57,6 +58,8 @@ REPEAT_S, REPEATS = 2e-3, 3
 HOPELESS = {"cuda": 30.0, "llvm": 6.0}
 """Times the best of the workload: what is as slow is not timed to the end. A CPU needs 1,000 times as long to run a
 workload, and as long to build it."""
+MOST_COPIES = 64
+"""Of inputs that are read in turn."""
 _RANDOM_ELEMENTS = 1 << 22
 _COMPARED = 1 << 14
 """Elements of an output, about, that are compared."""
@@ -152,6 +155,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--model", help="file of the model of the first round, instead of one that is trained")
     parser.add_argument(
         "--spread", action="store_true", help="draw candidates that are unlike in results and threads of a block"
+    )
+    parser.add_argument(
+        "--rotated-bytes",
+        type=int,
+        default=0,
+        help="of copies of all inputs but the first, read in turn: more than a GPU's cache for weights from memory",
     )
     parser.add_argument("--fake", action="store_true")
     parser.add_argument("--output", default="samples.npz")
@@ -405,14 +414,22 @@ class HostBuffers(Buffers):
 
 
 class DeviceBuffers(Buffers):
-    """Arguments in the memory of a GPU."""
+    """Arguments in the memory of a GPU, with copies of all inputs but the first that come to so many bytes."""
 
-    def __init__(self, executable: Any) -> None:
+    def __init__(self, executable: Any, rotated_bytes: int) -> None:
         super().__init__(executable)
-        runtime = executable.runtime
-        self.buffers = [runtime.allocate(array.nbytes) for array in self.arrays]
-        for buffer, array in zip(self.buffers, self.arrays, strict=True):
-            runtime.upload(buffer, array)
+        self.buffers = [self._uploaded(executable.runtime, array) for array in self.arrays]
+        others = [n for n, argument in enumerate(self.arguments) if n and not argument.is_output]
+        nbytes = sum(self.arrays[n].nbytes for n in others)
+        self.lists = [self.buffers]
+        for _ in range(min(MOST_COPIES, rotated_bytes // max(1, nbytes)) - 1):
+            copies = {n: self._uploaded(executable.runtime, self.arrays[n]) for n in others}
+            self.lists.append([copies.get(n, buffer) for n, buffer in enumerate(self.buffers)])
+
+    def _uploaded(self, runtime: Any, array: npt.NDArray[Any]) -> Any:
+        buffer = runtime.allocate(array.nbytes)
+        runtime.upload(buffer, array)
+        return buffer
 
     def run(self, executable: Any) -> None:
         """Run once."""
@@ -420,7 +437,11 @@ class DeviceBuffers(Buffers):
 
     def time(self, executable: Any, number: int) -> float:
         """Return the seconds that so many runs take."""
-        return float(executable.time_on(self.buffers, number))
+        if len(self.lists) == 1:
+            return float(executable.time_on(self.buffers, number))
+        rounds = -(-number // len(self.lists))
+        in_turn = executable.runtime.time_in_turn([executable.buffers_for(each) for each in self.lists], rounds)
+        return float(in_turn) * number / (rounds * len(self.lists))
 
     def outputs(self, executable: Any) -> list[npt.NDArray[Any]]:
         """Return the outputs of the last run, brought to the host."""
@@ -437,7 +458,7 @@ class Timer:
     """Runs and times candidates in this process."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.fake = options.fake
+        self.fake, self.rotated_bytes = options.fake, options.rotated_bytes
         self.kind = options.target.split()[0]
         self.load = load_backend(backend_path(self.kind)).load
         self.clock = clock_of_a_thread() if options.threads == 1 else time.perf_counter
@@ -453,7 +474,9 @@ class Timer:
         executable: Any = self.load(blob)
         if sample.number not in self.known:
             on_cpu = self.kind == "llvm"
-            self.known[sample.number] = HostBuffers(executable, self.clock) if on_cpu else DeviceBuffers(executable)
+            self.known[sample.number] = (
+                HostBuffers(executable, self.clock) if on_cpu else DeviceBuffers(executable, self.rotated_bytes)
+            )
         buffers = self.known[sample.number]
         buffers.run(executable)
         if not buffers.agree(executable):

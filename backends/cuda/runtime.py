@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..c_family.artifact import Artifact
@@ -65,6 +65,26 @@ class CudaRuntime(CudaDevice):
             if graph and number > 1:  # the launch of a graph takes longer than that of one kernel
                 return self._timed_graph(driver, pointers, number)
             return self._timed(driver, lambda stream: self._launch(pointers, stream, number), None)
+
+    def time_in_turn(self, buffers: Sequence[Sequence[Any]], rounds: int) -> float:
+        """Return the seconds that `rounds` of a run on each of several lists of buffers take, recorded and replayed.
+
+        Runs on the weights of a network's layers read each from memory, where one that is run again finds them cached.
+        """
+        lists = [[int(buffer) for buffer in each] for each in buffers]
+
+        def launch_each() -> None:
+            for pointers in lists:
+                self._launch(pointers, self._stream)
+
+        with current(self.index) as driver:
+            replay = self._recorded(driver, (0, *(pointer for each in lists for pointer in each)), launch_each)
+
+            def replay_all(_: Any) -> None:
+                for _ in range(rounds):
+                    replay.launch()
+
+            return self._timed(driver, replay_all, self._stream)
 
     def _launch(self, pointers: Sequence[int], stream: Any = None, number: int = 1) -> None:
         calls = [
@@ -132,13 +152,15 @@ class CudaRuntime(CudaDevice):
 
     def _graph(self, driver: Any, pointers: Sequence[int], runs: int) -> Graph:
         """Return a graph of so many runs that has been replayed once; timing one kernel takes the same ones again."""
-        key = (runs, *pointers)
+        return self._recorded(driver, (runs, *pointers), lambda: self._launch(pointers, self._stream, runs))
+
+    def _recorded(self, driver: Any, key: tuple[int, ...], launch: Callable[[], None]) -> Graph:
         if key not in self._graphs:
             if self._stream is None:
                 self._stream = driver.Stream()
             while len(self._graphs) >= _MOST_GRAPHS:
                 self._graphs.pop(next(iter(self._graphs))).close()
-            graph = Graph(self._stream.handle, lambda: self._launch(pointers, self._stream, runs))
+            graph = Graph(self._stream.handle, launch)
             self._graphs[key] = graph
             graph.launch()
             self._stream.synchronize()
