@@ -80,6 +80,9 @@ def main() -> None:
     parser.add_argument("samples", nargs="+", type=Path)
     parser.add_argument("--output", help="the model, of all samples")
     parser.add_argument(
+        "--units", type=Path, help="a model whose correction its candidates on matrix units are to have"
+    )
+    parser.add_argument(
         "--apart", choices=["workloads", "kinds", "files"], default="workloads", help="what is held out"
     )
     parser.add_argument("--beside", type=Path, help="the file of a model to compare with, as the one that ships")
@@ -106,7 +109,10 @@ def main() -> None:
             print(f"\n{path.name}, by models of the others:")
             print(_table(samples.of(fold == number), predicted[fold == number]))
     if options.output:
-        samples.train().save(options.output)
+        model = samples.train()
+        if options.units is not None:
+            model = model.with_units_of(lw.load_cost_model(options.units))
+        model.save(options.output)
 
 
 def joined(parts: list[Samples]) -> Samples:

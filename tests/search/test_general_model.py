@@ -181,6 +181,20 @@ def test_slow_candidates_of_little_estimate_count() -> None:
     assert (ends[1][trap] - ends[1][~trap].mean()).mean() < (ends[0][trap] - ends[0][~trap].mean()).mean()
 
 
+def test_candidates_on_matrix_units_may_have_the_correction_of_another_model(tmp_path: Path) -> None:
+    features, times_s, tasks = samples(0)
+    features[::2, UNIT] = 1
+    features[:, [COLUMNS.index(WORK), COLUMNS.index(STAGES)]] = 0  # none is beyond what was seen
+    first, second = (General.trained(COLUMNS, features, times_s**power, tasks) for power in (1, -1))
+    both = first.with_units_of(second)
+    both.save(tmp_path / "both.model")
+    on_units = features[:, UNIT] > 0
+    for model in (both, lw.load_cost_model(tmp_path / "both.model")):
+        predicted = model.predict(features)[0]
+        np.testing.assert_allclose(predicted[~on_units], first.predict(features)[0][~on_units])
+        np.testing.assert_allclose(predicted[on_units], second.predict(features)[0][on_units])
+
+
 @pytest.mark.parametrize("kind", ["cuda", "llvm"])
 def test_a_model_ships(kind: str) -> None:
     found = shipped_model(kind)
