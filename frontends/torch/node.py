@@ -23,18 +23,20 @@ class MatrixUnits:
     """Matrix units of a device, as far as schedules use them; without, all fields are empty.
 
     `factors` are the 16-bit types of floats that are multiplied there; `attention_tile` divides queries, keys and
-    elements of attention of such types that is one kernel, and is 0 where none is. Types that are `convolved` are
-    faster than PyTorch's in convolutions without any units.
+    elements of attention of such types that is one kernel, and is 0 where none is. Convolutions of the types that are
+    `convolved` are faster than PyTorch's, with units or without, and so are those `upward`, which are transposed or
+    over three axes.
     """
 
     factors: frozenset[str] = frozenset()
     attention_tile: int = 0
     convolved: frozenset[str] = frozenset()
+    upward: frozenset[str] = frozenset()
 
 
 NO_UNITS = MatrixUnits()
-CONVOLUTIONS = "convolutions"
-"""The word for them in reasons."""
+CONVOLUTIONS, UPWARD = "convolutions", "convolutions that are transposed or over three axes"
+"""The words for them in reasons."""
 
 
 def aten(*names: str) -> Callable[[F], F]:
@@ -156,8 +158,8 @@ class Node:
             raise UnsupportedNode(f"{what} of {dtype} stay PyTorch's")
         if not self.is_optional or element_bytes(element) != 2:
             return
-        quick = self.units.factors | self.units.convolved if what == CONVOLUTIONS else self.units.factors
-        if dtype not in quick:
+        quick = {CONVOLUTIONS: self.units.convolved, UPWARD: self.units.upward}
+        if dtype not in quick.get(what, self.units.factors):
             raise UnsupportedNode(f"{what} of {dtype} stay PyTorch's, for want of matrix units that schedules use")
         if terms >= MOST_HALF_TERMS:
             raise UnsupportedNode(f"{what} of {dtype} with {terms:,} terms are faster in PyTorch")

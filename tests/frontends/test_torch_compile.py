@@ -405,6 +405,16 @@ def test_products_of_bfloat16_are_ours_on_cpus_with_instructions_for_them() -> N
         torch.testing.assert_close(Watched(module)(x), module(x), rtol=5e-2, atol=5e-2)
 
 
+@pytest.mark.parametrize("layer", [nn.ConvTranspose2d(8, 8, 3), nn.Conv3d(8, 8, (1, 3, 3))], ids=["transposed", "3-D"])
+def test_convolutions_of_bfloat16_that_pytorch_is_faster_at_stay_its(layer: nn.Module) -> None:
+    x = torch.randn(1, 8, 1, 8, 8) if isinstance(layer, nn.Conv3d) else torch.randn(1, 8, 8, 8)
+    module = nn.Sequential(layer, nn.ReLU()).bfloat16().eval()
+    with torch.no_grad():
+        report = lw.torch.explain(module, x.bfloat16(), options={"target": "llvm model=sapphirerapids"})
+    reason = "convolutions that are transposed or over three axes of bfloat16 stay PyTorch's"
+    assert any(name == "convolution.default" and why.startswith(reason) for name, why in report.stays)
+
+
 def test_convolutions_of_float16_are_ours_on_cpus() -> None:
     module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 6 * 6, 5)).half().eval()
     x = torch.randn(2, 3, 8, 8).half()

@@ -11,7 +11,7 @@ import numpy as np
 from ...onnx.operators.convolution import Conv, ConvTranspose
 from ...onnx.operators.pooling import AveragePool, MaxPool
 from ..errors import UnsupportedNode
-from ..node import CONVOLUTIONS, Converter, Node, aten
+from ..node import CONVOLUTIONS, UPWARD, Converter, Node, aten
 from ..onnx_form import as_onnx
 
 
@@ -20,8 +20,8 @@ def convolution(node: Node) -> Any:
     x, weight = node.value("input"), node.value("weight")
     moved = x if node["transposed"] else node  # what each filter is read for
     terms = prod(moved.shape) // moved.shape[1] * prod(weight.shape)
-    node.require_products(CONVOLUTIONS, x.dtype, terms)
     count = len(x.shape) - 2
+    node.require_products(UPWARD if node["transposed"] or count == 3 else CONVOLUTIONS, x.dtype, terms)
     pads = node.spatial("padding", count)
     attributes: dict[str, Any] = {
         "strides": list(node.spatial("stride", count)),
