@@ -25,7 +25,7 @@ def example(name: str) -> ModuleType:
 
 
 @pytest.mark.parametrize("size", [132, 50])
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 @pytest.mark.few(1)
 def test_matmul_is_right_after_each_step(size: int) -> None:
     opencl_device()

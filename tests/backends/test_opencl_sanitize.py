@@ -42,7 +42,7 @@ def matmul_inputs() -> tuple[np.ndarray, np.ndarray]:
     return a, b
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_a_clean_kernel() -> None:
     a, b = matmul_inputs()
     complaints, (c,) = sanitize(print_opencl(parse(MATMUL)), [a, b])
@@ -60,7 +60,7 @@ def test_a_missing_barrier_is_seen(kept: int) -> None:
     assert any("data race" in complaint or "uninitialized" in complaint for complaint in complaints)
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_an_address_out_of_bounds_is_seen() -> None:
     text = MATMUL.replace("%A[%aplace]", "%A[%aplace + 1024]")
     complaints, _ = sanitize(print_opencl(parse(text)), matmul_inputs())

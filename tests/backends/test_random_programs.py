@@ -132,7 +132,7 @@ def test_a_trial_that_dies_or_hangs_is_an_answer() -> None:
     assert answers["hangs", 2].died == "hung for 15 s"
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_the_long_run_in_short() -> None:
     rows = list(islice(run_section(scale=0.0004, seed=3, jobs=1), 2))
     assert [row.what for row in rows] == ["hand schedules on LLVM", "candidates on LLVM"]

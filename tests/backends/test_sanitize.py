@@ -84,7 +84,7 @@ def test_without_it_one_sentence_says_so(
     assert "needs compute-sanitizer" in error and "nvidia-cuda-sanitizer-api" in error and error.count("\n") == 1
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_the_sample_is_of_all_workloads_and_compiles(sanitize: ModuleType) -> None:
     samples = sanitize.draw(sanitize.WORKLOADS, "cuda model=h200", 1, 0)
     assert {sample.name for sample in samples} == {workload.__name__ for workload in sanitize.WORKLOADS}

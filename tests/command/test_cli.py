@@ -453,7 +453,7 @@ def test_interrupt_keeps_what_was_measured(tmp_path: Path, number: signal.Signal
     ],
 )
 @pytest.mark.few(1)
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_too_little_of_something_is_a_sentence(tmp_path: Path, kind: int, limit: int, says: str) -> None:
     """With one thread of NumPy's, whatever the machine has cores: each takes tens of megabytes of addresses.
 

@@ -99,7 +99,7 @@ def test_a_network_is_exported_for_c(folder: Path) -> None:
     assert "int lw_classify(" in Path("board.h").read_text()
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_a_network_is_tuned_with_templates(folder: Path) -> None:
     code, out, err = call("tune", "net.onnx", "--target", "llvm cores=1", "--trials", "6", "--templates", "--json")
     report = json.loads(out)
@@ -120,7 +120,7 @@ def test_open_extents_are_given_on_the_command_line(folder: Path) -> None:
     assert "tune it (lw.TaskScheduler, or loopwright tune)" in err
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_a_layout_is_for_tuning_and_compiling_alike(folder: Path) -> None:
     flags = ["--target", "llvm cores=1", "--layout", "NHWC"]
     code, out, err = call("tune", "net.onnx", *flags, "--trials", "3", "--json")
@@ -319,7 +319,7 @@ def test_bad_input_is_exit_code_2(folder: Path, argv: list[str], sentence: str) 
     assert code == 2 and sentence in err and "Traceback" not in err
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_convolutions_by_winograd_are_tuned_on_request_and_compiled_unless_ruled_out(folder: Path) -> None:
     one = ["--target", "llvm cores=1"]
     code, out, err = call("tune", "net.onnx", *one, "--trials", "5", "--winograd", "--json")

@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     pretuned.index.cache_clear()
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_a_set_is_made_found_and_gone_on_with() -> None:
     code, out, err = call(*ARGV, "--json", "--note", "The machine was busy.")
     assert code == 0, err
@@ -59,7 +59,7 @@ def test_a_set_is_made_found_and_gone_on_with() -> None:
     assert code == 0 and sum(len(rec.load(file)) for file in Path("x86_64.trials").glob("*.jsonl")) == trials
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_templates_of_a_type_in_a_folder_of_ones_own() -> None:
     more = ["--search", "templates", "--dtype", "float16", "--name", "half", "--folder", "sets", "--records", "kept"]
     code, out, err = call(*ARGV, *more)
@@ -71,7 +71,7 @@ def test_templates_of_a_type_in_a_folder_of_ones_own() -> None:
     assert not pretuned.files()
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_convolutions_by_winograd_are_in_a_set_on_request(tmp_path: Path) -> None:
     onnx.save(small_network(), str(tmp_path / "net.onnx"))
     argv = ["pretuned", str(tmp_path / "net.onnx"), *ARGV[2:], "--search", "sketches", "--name", "net"]

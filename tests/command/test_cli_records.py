@@ -34,7 +34,7 @@ def tuned_in(folder: Path, weight: float) -> tuple[Path, str]:
     return path, digest
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_merged_records_bring_what_lies_beside_them(tmp_path: Path) -> None:
     (first, digest), (second, _) = tuned_in(tmp_path / "one", 1.0), tuned_in(tmp_path / "two", 2.0)
     merged = tmp_path / "all" / "merged.jsonl"
@@ -54,7 +54,7 @@ def test_merged_records_bring_what_lies_beside_them(tmp_path: Path) -> None:
     assert json.loads(call("replay", str(picked), "--json")[1])["right"]
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_merging_says_what_is_missing_and_replaces_no_other_workload(tmp_path: Path) -> None:
     (first, digest), merged = tuned_in(tmp_path / "one", 1.0), tmp_path / "merged.jsonl"
     beside = workload_file(merged, digest)

@@ -72,7 +72,7 @@ def test_a_builder_builds_for_known_backends_only() -> None:
         FleetBuilder("b", 0)
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_without_builders_all_is_built_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loopwright.fleet.link._NO_BUILDER_S", 1.0)
     builder = FleetBuilder("b", 2, "fake_backend")

@@ -103,7 +103,7 @@ def visible_gpus(mark: str) -> set[str]:
     return found
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 @pytest.mark.usefixtures("quick_measuring")
 def test_each_gpu_of_a_machine_is_a_device_and_an_interrupt_ends_all(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(TWO_GPUS)
@@ -146,7 +146,7 @@ with Measurer(runner.options(MeasureOptions("fake_backend", builders=1))) as mea
 """
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 @pytest.mark.usefixtures("quick_measuring")
 def test_a_killed_tuner_frees_what_it_held() -> None:
     """Its jobs leave the queue, and its arrays the device; they stayed there for 15 minutes."""

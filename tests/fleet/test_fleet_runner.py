@@ -184,7 +184,7 @@ def test_a_search_goes_on_when_the_tracker_has_restarted() -> None:
         assert sorted(m.job for m in found) == numbers and all(m.ok for m in found) and not overlaps(found)
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_a_device_that_fails_by_itself_is_set_aside_and_comes_back(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.touch()
@@ -261,7 +261,7 @@ def test_jobs_that_no_device_takes_are_pending_in_the_status() -> None:
         assert str(lw.fleet_status(fleet.tracker)).startswith("key   total  free  pending\nfake  0      0     2\n")
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_memory_does_not_grow_with_jobs() -> None:
     """Dask kept each job's task and kernel in its logs of 1000 steps, and a record of it for ever."""
 

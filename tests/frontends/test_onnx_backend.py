@@ -110,7 +110,7 @@ def test_light_models_are_imported(name: str, operators: int, tasks: int) -> Non
     assert 5 < len(lw.extract_tasks(net)[0]) <= tasks
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_a_light_model_agrees_with_onnxruntime() -> None:
     """SqueezeNet with random weights; benchmarks/onnx_models.py does all of them."""
     proto = without_softmax(with_random_weights(onnx.load(LIGHT / "light_squeezenet.onnx")))

@@ -70,7 +70,7 @@ def run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
 
 
 @only_with_gcc
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_a_tuned_function_is_called_by_a_program(installed: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "layer.mlir").write_text(LAYER)
     command = [sys.executable, "-m", "toy_language", "layer.mlir", "--target", "llvm cores=1", "--trials", "2"]
@@ -105,7 +105,7 @@ def workload() -> lw.Schedule:
     return lw.Schedule([a, b, te.compute((4, 8), lambda i, j: a[i, j] + b[i, j], name="c")], target="cuda model=h200")
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 @pytest.mark.parametrize("name", ["lw-cuda", "lw-opencl", "lw-llvm"])
 @pytest.mark.few(1)
 def test_code_is_an_output_of_xdsl_opt(installed: dict[str, str], tmp_path: Path, name: str) -> None:

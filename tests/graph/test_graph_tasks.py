@@ -88,7 +88,7 @@ def test_task_prints_what_it_computes() -> None:
     assert (first.flops, str(first.target.kind), first.target.cores) == (2 * 32 + 3 * 8, "llvm", 1)
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_keys_are_the_same_in_every_process() -> None:
     program = """
 import loopwright as lw

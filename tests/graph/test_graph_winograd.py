@@ -37,7 +37,7 @@ def test_results_are_the_same_and_weights_are_transformed_ahead(layout: str, til
         np.testing.assert_allclose(got, want, atol=1e-4 * float(np.abs(want).max()))
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_a_network_is_compiled_with_tuned_winograd_templates(tmp_path: Path, quick_measuring: None) -> None:
     net = lw.Network("small")
     data = net.input("data", (1, 6, 9, 7))
@@ -120,7 +120,7 @@ def test_a_grouped_network_is_rewritten_as_one_that_is_not() -> None:
         assert any("conv2d_winograd" in line for line in str(late).splitlines() if "lw_graph.group" in line)
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 @pytest.mark.parametrize(
     ("times_ms", "chosen"),
     [
@@ -175,7 +175,7 @@ def test_sums_of_16_bits_are_never_by_transforms() -> None:
     assert str(transformed(net)) == str(net.transform(f"{PREPARE},lw-graph-fold-constants,dce"))
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_templates_of_each_way_are_tuned_and_the_faster_is_compiled(tmp_path: Path) -> None:
     net = two_convolutions()
     tasks, weights = lw.extract_template_tasks(net, TARGET, winograd=(4,))

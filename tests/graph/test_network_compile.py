@@ -86,7 +86,7 @@ def test_slices_of_a_sequence_are_places_in_its_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["mobilenet"])
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_networks_are_right(name: str) -> None:
     net = lw.testing.network(name, batch=2, **SMALL[name])
     feeds = feeds_of(net)

@@ -132,7 +132,7 @@ def run_in_c(folder: Path, target: str, suffix: str, machine: Machine) -> list[t
     return [(net, [arrays.pop(0) for _ in net.outputs]) for net, _ in compiled.values()]
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 @only_with_gcc
 @pytest.mark.parametrize("suffix", [".o", ".so"])
 @pytest.mark.few(1)

@@ -66,7 +66,7 @@ def test_models_are_brought_into_the_layout_that_suits_them() -> None:
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "auto", None])
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 @pytest.mark.few(1)
 def test_tasks_are_those_that_are_compiled(layout: str | None) -> None:
     net = lw.testing.network("squeezenet_v1.1", **SMALL["squeezenet_v1.1"])

@@ -164,7 +164,7 @@ def test_random_damage_is_refused_or_harmless(kind: str, batches: int) -> None:
     assert kind == "caches" or sum(each.refused for each in done) < batches * BATCH
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_the_long_run_counts_all_of_it() -> None:
     rows = list(run_section(0.01, 0, 1))
     assert [row.tried for row in rows] == [25, 25, 50, 25] and all(row.holds for row in rows)

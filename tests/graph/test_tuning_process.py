@@ -70,7 +70,7 @@ if sys.argv[2] == "raises":
 """
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 @pytest.mark.few(1)
 @pytest.mark.parametrize("way", ["killed", "ends", "raises", "forks"])
 def test_the_process_ends_with_its_parent(tmp_path: Path, way: str) -> None:

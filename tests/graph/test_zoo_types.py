@@ -54,7 +54,7 @@ def require_right(name: str, dtype: str, layout: str, target: str) -> None:
     assert distance(got, exact) <= ROUNDINGS[dtype] * lost * of_type < np.ptp(exact)
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", QUICK)
 @pytest.mark.parametrize("dtype", TYPES)
@@ -71,7 +71,7 @@ def test_larger_networks_are_as_right_as_their_type_allows(dtype: str, name: str
     require_right(name, dtype, layout, TARGET)
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 @pytest.mark.parametrize("name", ["bert_encoder_layer", "mlp"])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_networks_on_opencl_are_as_right_as_their_type_allows(dtype: str, name: str) -> None:
@@ -154,7 +154,7 @@ def test_integers_are_no_type_of_a_network() -> None:
         lw.testing.network("mlp", dtype="int8")
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_templates_come_for_kernels_of_each_type() -> None:
     found = {}
     for dtype in FLOATS:

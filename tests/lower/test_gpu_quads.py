@@ -124,7 +124,7 @@ def test_results_of_four_bytes_are_not_transposed() -> None:
     assert not transposes(lowered(transposed(HALVES[0]._replace(result="float32"))))
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_other_targets_write_elements_one_by_one() -> None:
     sch = transposed(HALVES[0]._replace(stages=2), (64, 64, 128), OPENCL)
     module = lowered(sch)

@@ -249,7 +249,7 @@ def test_kernels_parse_back() -> None:
         assert str(parse(text)) == text
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_other_targets_run_the_loops() -> None:
     """Without the copy engine threads copy; without the instruction they multiply."""
     module = lowered(BULK._replace(stages=2), (64, 64, 128), OPENCL)

@@ -27,7 +27,7 @@ NEEDS = {"pytorch.md": "torch"}
 
 
 def pages() -> list[ParameterSet]:
-    marks = {**{name: [pytest.mark.slow] for name in TUNING}, **{name: [pytest.mark.slow(1.5)] for name in DEAR}}
+    marks = {**{name: [pytest.mark.slow] for name in TUNING}, **{name: [pytest.mark.slow(1.2)] for name in DEAR}}
     return [pytest.param(p, marks=marks.get(p.name, []), id=p.name) for p in all_pages()]
 
 
@@ -95,7 +95,7 @@ def speed_by_step(*options: str) -> dict[str, float]:
     return {row[0]: float(row[1]) for row in rows}
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_example_prints_the_speed_of_each_step() -> None:
     speed = speed_by_step("--repeats", "20")
     assert list(speed) == ["naive", "reorder", "vectorize", "tile", "accumulate", "pack", "threads"]

@@ -44,7 +44,7 @@ def test_what_grows_is_found(growth: Any) -> None:
     assert growth._row("one jump", 10, jump, 1.0).holds
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_this_process_is_seen_as_it_is(growth: Any) -> None:
     before = growth.Usage.now()
     with open("/dev/null"):

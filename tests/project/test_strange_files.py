@@ -25,7 +25,7 @@ def test_a_few_damaged_inputs_of_each_kind(kind: str) -> None:
     assert row.tried == count and row.holds, row.examples
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_what_must_not_happen_is_seen(tmp_path: Path) -> None:
     """Processes that crash, hang, run code, or leave files are told apart, and the next input gets a new one."""
     script = tmp_path / "misbehaves.py"

@@ -16,14 +16,14 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     [("_kill_main", "scheduler", 1), ("_kill_workers", "task", 2), ("_hostile", "scheduler", 2)],
 )
 @pytest.mark.few(1)
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_a_disturbed_run_loses_nothing_and_leaves_nothing(disturb: str, kind: str, times: int) -> None:
     row = faults._row(disturb, kind, getattr(faults, disturb), times, 0)
     assert row.holds, row.examples
     assert row.tried >= times
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_lost_records_and_what_is_left_would_be_seen(tmp_path: Path) -> None:
     tally = faults.Tally()
     campaign = faults.Campaign(tmp_path, "task", tally)

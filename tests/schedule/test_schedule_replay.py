@@ -43,7 +43,7 @@ def found(tmp_path_factory: pytest.TempPathFactory, quick_measuring: None) -> tu
     return folder, task, load(folder / "conv2d.jsonl")
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 @pytest.mark.few(1)
 def test_stock_xdsl_opt_replays_every_record(found: tuple[Path, lw.SearchTask, list[Record]]) -> None:
     folder, task, records = found

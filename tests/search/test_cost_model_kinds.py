@@ -88,7 +88,7 @@ def test_the_pushes_of_pairs_are_followed_until_they_are_renewed() -> None:
 
 @pytest.mark.parametrize("name", ("trees", "rank"))
 @pytest.mark.few(1)
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_samples_far_from_all_known_ones_are_less_sure(name: str) -> None:
     near, far = [], []
     for seed in range(8):

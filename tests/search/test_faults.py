@@ -82,7 +82,7 @@ def test_each_fault_has_its_code_and_spares_the_next() -> None:
     assert not any(map(alive, pids))
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_candidates_cannot_harm_the_process_they_run_in() -> None:
     """After most of them another process is started."""
     tried = effort.spread(list(PROCESS_FAULTS), 4 * effort.level())
@@ -94,7 +94,7 @@ def test_candidates_cannot_harm_the_process_they_run_in() -> None:
     assert not marked_processes(MARK)
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_a_candidate_that_forks_without_end_is_ended_before_its_time() -> None:
     options = replace(OPTIONS, env=dict([MARK.split("=")]))
     with Measurer(options) as measurer:

@@ -122,7 +122,7 @@ def test_hangs_end_at_their_timeouts() -> None:
         assert "longer than 0.3 s" in found[1].message and found[1].run_s >= 0.3
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_children_of_a_builder_die_with_it(tmp_path: Path) -> None:
     with measuring(replace(OPTIONS, env={"LOOPWRIGHT_TEST": str(tmp_path)})) as measurer:
         with hurried(measurer, build_timeout_s=1.0):

@@ -134,7 +134,7 @@ def test_limits_of_this_machine_give_a_roofline(tuned: Path, tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("target", ["opencl", "llvm cores=1"])
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 @pytest.mark.few(1)
 def test_tuning_leaves_all_that_showing_and_reporting_need(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -213,7 +213,7 @@ def test_kept_limits_are_shown_and_nothing_is_measured_again(
     assert "of the 71.29 GFLOP/s that memory allows (measured on 2 threads)" in text
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_one_search_measures_limits_once_and_every_command_tells_of_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,7 +54,7 @@ def browse(*options: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_report_draws_fits_and_loads_nothing(width: int, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_what_learns_nothing_goes_on_after_a_break_as_without_one(name: str) -> 
     assert searched(later, spaces, 2) == whole[32:]
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_what_asks_a_model_that_knows_finds_the_optimum_sooner_than_chance() -> None:
     space = ListedSpace()
 

@@ -214,7 +214,7 @@ def trials_until(share: float, strategy: str, slowdowns: Sequence[float], weight
     return result.state.done
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_gradient_needs_at_most_60_percent_of_round_robins_trials() -> None:
     """Two heavy layers and six light ones, on a device of known optimum."""
     slowdowns, weights = (3.0, 0.1, 2.0, 0.05, 0.2, 0.02, 0.05, 0.01), (5, 1, 4, 1, 1, 1, 2, 1)
@@ -242,7 +242,7 @@ def rounds_until(
     return sum(t.rounds for t in tasks)
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_gradient_is_better_over_many_networks() -> None:
     """Random networks with shares as uneven as those of real ones, whose tasks improve now and then, by chance."""
     rng = np.random.default_rng(0)
@@ -599,7 +599,7 @@ def test_networks_none_of_whose_tasks_can_be_measured_have_a_result_that_says_so
     assert fine.failure == "" and fine.best[0] is not None
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_one_model_for_all_tasks_carries_over() -> None:
     """With few trials each, tasks that share a model are faster than tasks that each learn alone."""
     tasks = [fake_task(number, slowdown) for number, slowdown in enumerate((1.0, 0.9, 0.8, 0.7))]
@@ -741,7 +741,7 @@ def test_a_table_longer_than_the_terminal_leaves_nothing_behind(monkeypatch: pyt
     assert ("shown are tasks 0 to 4 of 10" in shown) == (height == 14)
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_interrupting_keeps_what_was_measured_and_leaves_no_process(tmp_path: Path) -> None:
     path = tmp_path / "net.jsonl"
     environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parent)}

@@ -536,7 +536,7 @@ def start_script(
     return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), mark
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     script, mark = start_script(tmp_path / "r.jsonl", 10, strategy="evolution")
     out, err = script.communicate(timeout=PATIENCE_S)
@@ -546,7 +546,7 @@ def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     assert marked_processes(mark) == []
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     script, mark = start_script(path, 1000, "sleep")
@@ -563,7 +563,7 @@ def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
     assert f"end {kept + 2}" in out
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_two_tuners_share_a_record_file(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     scripts = [start_script(path, 20)[0] for _ in range(2)]

@@ -44,7 +44,7 @@ def sliced(name: str, target: str) -> tuple[lw.SearchTask, Sketch]:
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.few(1)
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_slices_add_up(name: str) -> None:
     task, sketch = sliced(name, OPENCL)
     rows = sketch.sample(np.random.default_rng(3), 3)[: int(min(3, effort.level()))]

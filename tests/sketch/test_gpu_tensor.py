@@ -314,7 +314,7 @@ LARGE: dict[str, Callable[[], list[te.Tensor]]] = {
 }
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 @pytest.mark.parametrize("shape", LARGE)
 @pytest.mark.few(1)
 def test_nearly_all_candidates_fit_the_device(shape: str) -> None:

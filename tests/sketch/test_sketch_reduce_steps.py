@@ -50,7 +50,7 @@ def test_others_have_blocks_and_unrolled_steps_all_the_same(extent: int) -> None
     ("extent", "dtype"), [(9, "float32"), (103, "float32"), (103, "float64"), (49, "int32"), (577, "float32")]
 )
 @pytest.mark.few(1)
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_candidates_with_tails_are_right(extent: int, dtype: str) -> None:
     task = product(13, 40, extent, dtype)
     reference = task.reference

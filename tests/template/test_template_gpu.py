@@ -36,7 +36,7 @@ def made(name: str, target: str) -> tuple[lw.TemplateTask, list[str]]:
 
 @pytest.mark.parametrize("name", templates("_mali"))
 @pytest.mark.few(1)
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_templates_for_mali_are_right_on_opencl(name: str) -> None:
     task, schedules = made(name, "opencl model=mali-t860")
     check_on_opencl(task.module, task.reference, schedules)

@@ -51,7 +51,7 @@ def test_kernels_with_a_template_are_found_with_their_keys_and_weights(layout: s
     assert names == {f"conv2d_{layout.lower()}_cpu", f"depthwise_conv2d_{layout.lower()}_cpu", "dense_cpu"}
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_operators_are_chosen_by_name_and_templates_replaced() -> None:
     net = network("mobilenet")
     tasks, _ = lw.extract_template_tasks(net, ops=["conv2d"])
@@ -75,7 +75,7 @@ def group_rows(cfg: Any, workload: str) -> lw.Schedule:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.few(1)
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_what_is_known_of_populations_holds_for_single_configs(target: str) -> None:
     """Limits, schedules and usage, as tests/template/test_template_trace.py has it for operators alone."""
     tasks = lw.extract_template_tasks(network(), target)[0]
@@ -102,7 +102,7 @@ def test_what_is_known_of_populations_holds_for_single_configs(target: str) -> N
     [(TARGETS[0], "resnet-18", "NHWC"), (TARGETS[0], "mobilenet", "NCHW"), ("opencl", "resnet-18", "NCHW")],
 )
 @pytest.mark.few(1)
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_every_kind_of_group_is_right(target: str, name: str, layout: str) -> None:
     for task in kinds(lw.extract_template_tasks(network(name, layout), target)[0]):
         trials = lw.tuners.RandomTuner(task, seed=3).tune(2, QUICK).trials
@@ -165,7 +165,7 @@ def test_anchors_differ_by_operator_and_shapes_and_not_by_what_follows() -> None
 
 @pytest.mark.parametrize("standalone", [False, True])
 @pytest.mark.few(1)
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_a_tuned_config_is_applied_to_each_kernel_with_its_own_epilogue(standalone: bool) -> None:
     """The task is that of a kernel with a bias and a relu, or of the operator alone."""
     net = network()

@@ -81,7 +81,7 @@ def test_trials_of_tuners_are_gone_on_with(tmp_path: Path) -> None:
     assert len(result.trials) == 8
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_configs_that_turn_out_not_to_be_legal_are_no_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "lw-lower-loop-to-kernel: loop 'j' is parallel, which a GPU does not have"
     answered = Jobs.finish
@@ -98,7 +98,7 @@ def test_configs_that_turn_out_not_to_be_legal_are_no_trials(tmp_path: Path, mon
     assert all(r.ok for r in result.trials)
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_the_scheduler_takes_templates_beside_sketches(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     template = small_task()
@@ -114,7 +114,7 @@ def test_the_scheduler_takes_templates_beside_sketches(tmp_path: Path) -> None:
     assert gone_on.state.resumed == 24
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_trials_of_sketches_are_none_of_a_template(tmp_path: Path) -> None:
     task, path = small_task(), tmp_path / "records.jsonl"
     sketches = lw.SearchTask(task.compute_dag.module, target="llvm cores=2")

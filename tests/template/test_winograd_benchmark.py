@@ -25,7 +25,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_a_table_of_all_ways_is_written(benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     opencl_device()
     options = ["--target", "opencl", "--channels", "8", "--trials", "1", "--searches", "sketches"]
@@ -36,7 +36,7 @@ def test_a_table_of_all_ways_is_written(benchmark: ModuleType, monkeypatch: pyte
     assert row.startswith("| 8x6x6 | ") and all(float(cell) > 0 for cell in row.split(" | ")[1:4])
 
 
-@pytest.mark.slow(1.5)
+@pytest.mark.slow(1.2)
 def test_without_a_device_every_way_compiles(
     benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
