@@ -6,7 +6,7 @@ import ctypes
 from functools import cache
 from typing import Any
 
-from ..llvm.jit import LoadedSymbols, compile_text
+from ..llvm.jit import kept_function
 
 _SYMBOL = "lw_start"
 DRIVER_CALLS = (
@@ -249,11 +249,6 @@ def _leave(text: _Text) -> None:
 
 
 @cache
-def _code() -> LoadedSymbols:
-    return LoadedSymbols(compile_text(_source()).object_code, [_SYMBOL])
-
-
-@cache
 def starter() -> Any:
     """Return the function: it takes a Program, bases (64-bit addresses), a stream and a graph or None by their handles.
 
@@ -261,4 +256,4 @@ def starter() -> Any:
     where there is no graph; then come the copies. It returns the driver's status.
     """
     kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-    return kind(_code().addresses[_SYMBOL])
+    return kept_function(_source(), _SYMBOL, kind)

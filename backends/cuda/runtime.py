@@ -79,12 +79,7 @@ class CudaRuntime(CudaDevice):
 
         with current(self.index) as driver:
             replay = self._recorded(driver, (0, *(pointer for each in lists for pointer in each)), launch_each)
-
-            def replay_all(_: Any) -> None:
-                for _ in range(rounds):
-                    replay.launch()
-
-            return self._timed(driver, replay_all, self._stream)
+            return self._timed_replays(driver, replay, rounds)
 
     def _launch(self, pointers: Sequence[int], stream: Any = None, number: int = 1) -> None:
         calls = [
@@ -136,14 +131,16 @@ class CudaRuntime(CudaDevice):
         runs = self._runs_to_replay(pointers, number)
         replay = self._graph(driver, pointers, runs)
         repeats = -(-number // runs)
-
-        def replay_all(_: Any) -> None:
-            for _ in range(repeats):
-                replay.launch()
-
-        took_s = self._timed(driver, replay_all, self._stream)
+        took_s = self._timed_replays(driver, replay, repeats)
         self._took_s[runs, *pointers] = took_s / repeats
         return took_s * number / (repeats * runs)
+
+    def _timed_replays(self, driver: Any, replay: Graph, number: int) -> float:
+        def replay_all(_: Any) -> None:
+            for _ in range(number):
+                replay.launch()
+
+        return self._timed(driver, replay_all, self._stream)
 
     def _runs_to_replay(self, pointers: Sequence[int], number: int) -> int:
         """Return the runs of a long graph that there is; making another one takes as long as replaying it."""

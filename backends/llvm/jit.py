@@ -229,3 +229,10 @@ class LoadedSymbols:
         """Leave the code in memory until the process ends: of use where its own threads run it."""
         self._tracker.detach()
         self._engine.detach()
+
+
+def kept_function(source: str, symbol: str, kind: Callable[[int], Made]) -> Made:
+    """Return a function of LLVM IR text, as a ctypes type makes it of an address; it stays until the process ends."""
+    code = LoadedSymbols(compile_text(source).object_code, (symbol,))
+    code.keep()
+    return kind(code.addresses[symbol])

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
 
-from .jit import LoadedSymbols, compile_text
+from .jit import kept_function
 from .team import team
 from .team_text import KERNELS, RUN_KERNELS
 
@@ -51,11 +50,10 @@ class KernelSequence:
 
 def runner(threads: int) -> Callable[[int, int], None]:
     """Return what runs the kernels of a table in order, any number of times, on so many threads."""
-    return _alone()[0] if threads == 1 else team().runner(threads)
+    return _alone() if threads == 1 else team().runner(threads)
 
 
 @cache
-def _alone() -> tuple[Any, LoadedSymbols]:
-    """Return what runs a table of kernels, which have no parallel loops, and its code, which must outlive it."""
-    code = LoadedSymbols(compile_text(KERNELS).object_code, (RUN_KERNELS,))
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.addresses[RUN_KERNELS]), code
+def _alone() -> Callable[[int, int], None]:
+    """Return what runs a table of kernels, which have no parallel loops."""
+    return kept_function(KERNELS, RUN_KERNELS, ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64))

@@ -7,31 +7,28 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from ...backends.llvm.jit import LoadedSymbols, compile_text
+from ...backends.llvm.jit import kept_function
 from .types import Tensor
 
 _SYMBOL = "lw_parameters_hold"
 _PYTHON = ("PyTuple_GetItem", "PyObject_GetAttr", "PyLong_AsLong", "Py_DecRef")
+
+
+def _field(name: str, kind: str, pointer: str, number: int, field_type: str = "ptr") -> str:
+    """Load a field of a structure as a value of that name."""
+    return f"""%{name}.at = getelementptr %{kind}, ptr %{pointer}, i64 0, i32 {number}
+  %{name} = load {field_type}, ptr %{name}.at"""
+
+
+_POINTERS = ("entries", "version.name", "address", "item", "attribute", "number", "drop")
+_LOADS = "\n  ".join(_field(name, "table", "table", number) for number, name in enumerate(_POINTERS, 1))
 _SOURCE = f"""
 %entry = type {{ i64, ptr, ptr, ptr, i64 }}
 %table = type {{ i64, ptr, ptr, ptr, ptr, ptr, ptr, ptr }}
 define i32 @{_SYMBOL}(ptr %arguments, ptr %table) {{
 entry:
   %count = load i64, ptr %table
-  %entries.at = getelementptr %table, ptr %table, i64 0, i32 1
-  %entries = load ptr, ptr %entries.at
-  %version.name.at = getelementptr %table, ptr %table, i64 0, i32 2
-  %version.name = load ptr, ptr %version.name.at
-  %address.at = getelementptr %table, ptr %table, i64 0, i32 3
-  %address = load ptr, ptr %address.at
-  %item.at = getelementptr %table, ptr %table, i64 0, i32 4
-  %item = load ptr, ptr %item.at
-  %attribute.at = getelementptr %table, ptr %table, i64 0, i32 5
-  %attribute = load ptr, ptr %attribute.at
-  %number.at = getelementptr %table, ptr %table, i64 0, i32 6
-  %number = load ptr, ptr %number.at
-  %drop.at = getelementptr %table, ptr %table, i64 0, i32 7
-  %drop = load ptr, ptr %drop.at
+  {_LOADS}
   br label %loop
 loop:
   %k = phi i64 [ 0, %entry ], [ %next, %written ]
@@ -40,28 +37,24 @@ loop:
 body:
   %at = getelementptr %entry, ptr %entries, i64 %k
   %place = load i64, ptr %at
-  %tensor.at = getelementptr %entry, ptr %at, i64 0, i32 1
-  %tensor = load ptr, ptr %tensor.at
+  {_field("tensor", "entry", "at", 1)}
   %given = call ptr %item(ptr %arguments, i64 %place)
   %same = icmp eq ptr %given, %tensor
   br i1 %same, label %moved, label %end
 moved:
-  %data.at = getelementptr %entry, ptr %at, i64 0, i32 2
-  %data = load ptr, ptr %data.at
+  {_field("data", "entry", "at", 2)}
   %now = call ptr %address(ptr %given)
   %there = icmp eq ptr %now, %data
   br i1 %there, label %count.writes, label %end
 count.writes:
-  %plain.at = getelementptr %entry, ptr %at, i64 0, i32 3
-  %plain = load ptr, ptr %plain.at
+  {_field("plain", "entry", "at", 3)}
   %object = call ptr %attribute(ptr %plain, ptr %version.name)
   %failed = icmp eq ptr %object, null
   br i1 %failed, label %end, label %written
 written:
   %version.now = call i64 %number(ptr %object)
   call void %drop(ptr %object)
-  %version.at = getelementptr %entry, ptr %at, i64 0, i32 4
-  %version = load i64, ptr %version.at
+  {_field("version", "entry", "at", 4, "i64")}
   %unwritten = icmp eq i64 %version.now, %version
   %next = add i64 %k, 1
   br i1 %unwritten, label %loop, label %end
@@ -164,12 +157,6 @@ def _address_function() -> int | None:
 
 
 @cache
-def _code() -> LoadedSymbols:
-    return LoadedSymbols(compile_text(_SOURCE).object_code, [_SYMBOL])
-
-
-@cache
 def _function() -> Callable[[Any, int], int]:
     """Return the function of a tuple of arguments and the address of a table."""
-    kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)
-    return kind(_code().addresses[_SYMBOL])
+    return kept_function(_SOURCE, _SYMBOL, ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...backends.llvm.jit import LoadedSymbols, compile_text
+from ...backends.llvm.jit import kept_function
 from .protocol import Floats
 
 Integers = npt.NDArray[np.int64]
@@ -122,13 +122,7 @@ def add_leaves(
 
 
 @cache
-def _loaded() -> LoadedSymbols:
-    return LoadedSymbols(compile_text(_SOURCE).object_code, (_SYMBOL,))
-
-
-@cache
 def _function() -> Callable[..., None]:
     whole, place = ctypes.c_int64, ctypes.c_void_p
     arguments = (place, whole, whole, place, whole, place, place, place, place, place)
-    made: Callable[..., None] = ctypes.CFUNCTYPE(None, *arguments)(_loaded().addresses[_SYMBOL])
-    return made
+    return kept_function(_SOURCE, _SYMBOL, ctypes.CFUNCTYPE(None, *arguments))

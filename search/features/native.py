@@ -110,11 +110,13 @@ class _Writer:
 
     def text(self) -> str:
         """The module: a function of columns `(columns, rows)`, results `(outputs, rows)` and a multiple of `LANES`."""
-        for number, name in enumerate(self._program.columns):
-            self._column(number, name)
+        numbers = {name: number for number, name in enumerate(self._program.columns)}
         for node in self._program.nodes:
-            if node.op != "column":
-                self._names[node.index] = self._operation(node.op, [self._operand(a) for a in node.args])
+            if node.op == "column":
+                found = self._column(numbers[str(node.args[0])])
+            else:
+                found = self._operation(node.op, [self._operand(a) for a in node.args])
+            self._names[node.index] = found
         for number, size in enumerate(self._program.outputs):
             self._store(number, size)
         body = "\n  ".join(self._lines)
@@ -143,10 +145,9 @@ end:
         at = self._value(f"add i64 {start}, %row")
         return self._value(f"getelementptr {element}, ptr %{matrix}, i64 {at}")
 
-    def _column(self, number: int, name: str) -> None:
+    def _column(self, number: int) -> str:
         place = self._place("columns", number, "double")
-        loaded = self._value(f"load {_VECTOR}, ptr {place}, align 8")
-        self._names |= {n.index: loaded for n in self._program.nodes if n.op == "column" and n.args[0] == name}
+        return self._value(f"load {_VECTOR}, ptr {place}, align 8")
 
     def _store(self, number: int, size: Size) -> None:
         place = self._place("results", number, "float")

@@ -13,8 +13,8 @@ from ..sketch.space import Rows, Space, SpaceFailure
 from .strategy import Note, Proposal, Strategy, padded
 
 _FEWEST_FRESH = 256
-"""Rows drawn anew in each round from a space, however slow it has been. A choice: a space that has been slow so far is
-not given up."""
+"""Fresh rows of a space in a round, however slow it has been. A choice: a space that has been slow so far is not given
+up."""
 _DRAWS = 4
 """Draws that the fresh rows of a round are from, all of one size."""
 _DRAWN_EACH = 64
@@ -72,7 +72,8 @@ class Evolution(Strategy):
     ) -> None:
         super().__init__(spaces, seed, note)
         self._settings = settings or EvolutionSettings()
-        self._drawn: dict[tuple[int, int], Rows] = {}
+        self._drawn: list[dict[int, Rows]] = [{} for _ in spaces]
+        """The last draws of each space, by their numbers."""
 
     def _propose(self, model: CostModel, count: int) -> list[Proposal]:
         rng = np.random.default_rng([self._seed, len(self._seen)])
@@ -81,14 +82,14 @@ class Evolution(Strategy):
         shares = self._shares() if model.ready else np.ones(len(self.spaces))
         bred = self._bred(rng, shares)
         proposals = self._bred_from(model, rng, shares, bred, count)
-        if len(proposals) < count and not bred.all():  # there may be more in the others
-            try:
+        try:
+            if len(proposals) < count and not bred.all():  # there may be more in the others
                 proposals += self._bred_from(model, rng, shares, ~bred, count - len(proposals))
-            except SpaceFailure as failure:
-                self._leave_out(failure)
-        if len(proposals) < count:  # or of those that were not drawn yet
-            left = [0 if space.left_out else _FEWEST_FRESH for space in self.spaces]
-            self._take_random(proposals, rng, [self._sample(rng, s, n) for s, n in enumerate(left)], count)
+            if len(proposals) < count:  # or among rows that were not drawn yet
+                rows = [self._sample(rng, space.number, _FEWEST_FRESH) for space in self.spaces]
+                self._take_random(proposals, rng, rows, count)
+        except SpaceFailure as failure:
+            self._leave_out(failure)
         return proposals
 
     def _bred(self, rng: np.random.Generator, shares: Floats) -> npt.NDArray[np.bool_]:
@@ -118,24 +119,21 @@ class Evolution(Strategy):
 
     def _fresh(self, space: int, count: int) -> Rows:
         """Distinct legal rows, `count` at most, of the last draws; which these are the number of trials so far says."""
-        last = len(self._seen) // _DRAWN_EACH + _DRAWS
-        draws = [self._draw(space, number) for number in range(last - _DRAWS + 1, last + 1)] if count else []
-        if not draws:
-            return np.zeros((0, self.spaces[space].n_decisions), dtype=np.int64)
-        return self._clean(space, np.concatenate(draws[::-1]))[:count]
+        if not count:
+            return self._none(space)
+        newest, known = len(self._seen) // _DRAWN_EACH + _DRAWS, self._drawn[space]
+        self._drawn[space] = {
+            number: known[number] if number in known else self._draw(space, number)
+            for number in range(newest, newest - _DRAWS, -1)
+        }
+        return self._clean(space, np.concatenate([*self._drawn[space].values()]))[:count]
 
     def _draw(self, space: int, number: int) -> Rows:
-        if (space, number) not in self._drawn:
-            rng = np.random.default_rng([self._seed, space, number])
-            size = max(_FEWEST_FRESH, self._settings.population) // _DRAWS
-            self._drawn.pop((space, number - _DRAWS), None)
-            self._drawn[space, number] = self._sample(rng, space, size)
-        return self._drawn[space, number]
+        rng = np.random.default_rng([self._seed, space, number])
+        return self._sample(rng, space, max(_FEWEST_FRESH, self._settings.population) // _DRAWS)
 
     def _sample(self, rng: np.random.Generator, space: int, count: int) -> Rows:
         """Distinct legal rows, about `count`."""
-        if not count:
-            return np.zeros((0, self.spaces[space].n_decisions), dtype=np.int64)
         return self._clean(space, self.spaces[space].sample(rng, count))
 
     def _clean(self, space: int, rows: Rows) -> Rows:

@@ -114,8 +114,12 @@ class Strategy(ABC):
         """The fastest measured rows of a space, at most so many."""
         right = [(time_s, row) for s, row, time_s in self._measured if s == space and np.isfinite(time_s)]
         if not right or self.spaces[space].left_out:
-            return np.zeros((0, self.spaces[space].n_decisions), dtype=np.int64)
+            return self._none(space)
         return matrix([row for _, row in sorted(right)[:most]])
+
+    def _none(self, space: int) -> Rows:
+        """No rows of a space."""
+        return np.zeros((0, self.spaces[space].n_decisions), dtype=np.int64)
 
     def _shares(self) -> Floats:
         """Share of a population for each space: more, the faster its best measured candidate."""

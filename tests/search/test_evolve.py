@@ -127,7 +127,7 @@ def test_fresh_rows_are_those_that_the_trials_so_far_tell() -> None:
     again._seen = set(evolution._seen)
     for number in range(2):
         np.testing.assert_array_equal(again._fresh(number, 500), evolution._fresh(number, 500))
-    assert len(evolution._drawn) == 2 * _DRAWS
+    assert [len(draws) for draws in evolution._drawn] == [_DRAWS, _DRAWS]
 
 
 class Narrow(FakeSpace):
@@ -147,6 +147,23 @@ def test_slow_spaces_are_searched_to_their_ends_where_the_fast_one_is_used_up() 
     batches = [evolution.propose(model, 40) for _ in range(4)]
     assert [len(batch) for batch in batches] == [40] * 4
     assert len(evolution.propose(model, 40)) >= 12  # of the 16 that are left, all but what chance misses
+
+
+def test_candidates_are_kept_where_a_space_fails_as_it_is_drawn_from_once_more() -> None:
+    class Failing(Narrow):
+        """Fails from the fifth time on."""
+
+        left = _DRAWS
+
+        def sample(self, rng: np.random.Generator, n: int) -> Rows:
+            self.left -= 1
+            if self.left < 0:
+                raise RuntimeError("no more")
+            return super().sample(rng, n)
+
+    said: list[str] = []
+    found = Evolution([Failing("narrow")], note=said.append).propose(make_model("random"), 100)
+    assert len(found) > 50 and len(said) == 1 and "no more" in said[0]
 
 
 def test_the_same_seed_and_history_give_the_same_proposals() -> None:

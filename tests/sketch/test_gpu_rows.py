@@ -126,7 +126,7 @@ ODD = {
 @pytest.mark.parametrize("name", FEW_RESULTS)
 @pytest.mark.few(5)
 def test_long_reductions_go_to_many_blocks(name: str) -> None:
-    """What is chosen has a block for each multiprocessor at least, what is drawn may have half as many."""
+    """A chosen schedule has a block for each multiprocessor at least, a drawn one may have half as many."""
     task = task_of(FEW_RESULTS[name](), H200)
     for least, schedule in ((132, task.default_schedule), *((64, drawn) for drawn in schedules(task))):
         sizes = [np.prod(grid) for grid, _ in launches(task, schedule)]
