@@ -107,6 +107,16 @@ def _at(name: str, offset: int, base: str = "%slot") -> str:
     return f"  %{name} = getelementptr i8, ptr {base}, i64 {offset}"
 
 
+def _turn(asleep: str) -> str:
+    """A turn of a loop `spin` that waits awake: after `%spins` of them it goes on asleep."""
+    return f"""  call void @pause()
+  %turns = add i32 %turn, 1
+  %long = icmp ugt i32 %turns, %spins
+  br i1 %long, label %{asleep}, label %wait
+wait:
+  br label %spin"""
+
+
 def _pause(arch: str) -> str:
     """Return the function that waits for some cycles as the processor likes it."""
     call = _PAUSES.get(arch)
@@ -200,17 +210,12 @@ look:
   %at = getelementptr i8, ptr %helpers, i64 %bytes
   br label %spin
 spin:
-  %turn = phi i32 [ 0, %look ], [ %turns, %again ]
+  %turn = phi i32 [ 0, %look ], [ %turns, %wait ]
   %inside = load atomic i32, ptr %at seq_cst, align 4
   %there = icmp eq i32 %inside, %epoch
-  br i1 %there, label %wait, label %left
-wait:
-  call void @pause()
-  %turns = add i32 %turn, 1
-  %long = icmp ugt i32 %turns, %spins
-  br i1 %long, label %lie, label %again
-again:
-  br label %spin
+  br i1 %there, label %pausing, label %left
+pausing:
+{_turn("lie")}
 lie:
   %w = atomicrmw xchg ptr %waitingat, i32 1 seq_cst, align 4
   br label %lying
@@ -291,13 +296,8 @@ spin:
   %new = icmp ne i32 %now, %epoch
   br i1 %new, label %seen, label %pausing
 pausing:
-  call void @pause()
   %spins = load atomic i32, ptr %spinsat monotonic, align 4
-  %turns = add i32 %turn, 1
-  %long = icmp ugt i32 %turns, %spins
-  br i1 %long, label %lie, label %wait
-wait:
-  br label %spin
+{_turn("lie")}
 lie:
   %s = atomicrmw add ptr %sleepersat, i32 1 seq_cst, align 4
   call void @sleep(ptr %epochat, i32 %epoch)
@@ -337,12 +337,7 @@ spin:
   %all = icmp sge i32 %arrived, %helpers
   br i1 %all, label %done, label %pausing
 pausing:
-  call void @pause()
-  %turns = add i32 %turn, 1
-  %long = icmp ugt i32 %turns, %spins
-  br i1 %long, label %nap, label %wait
-wait:
-  br label %spin
+{_turn("nap")}
 nap:
   %r = call i32 @usleep(i32 {_NAP_US})
   br label %spin
