@@ -142,8 +142,12 @@ def right(trials: Sequence[Record]) -> list[Record]:
 
 
 def _retimed(task: TuningTask, searches: Sequence[Sequence[Record]], measurer: Measurer) -> list[float]:
-    """The shortest time of each search's best few, all of them measured again in turn."""
-    ranked = [sorted((r for r in s if not r.stopped_early), key=lambda r: r.time_s)[:FINALISTS] for s in searches]
+    """The shortest time of each search's best few, all of them measured again in turn.
+
+    Candidates whose timing was stopped early compete where there are no others: a search at random may have none that
+    comes near the untuned schedule.
+    """
+    ranked = [sorted(s, key=lambda r: (r.stopped_early, r.time_s))[:FINALISTS] for s in searches]
     measurer.use(MeasureTask(task.workload, task.inputs, task.expected, task.atol, task.rtol))
     schedules = list(dict.fromkeys(r.schedule for finalists in ranked for r in finalists))
     found = dict(zip(schedules, measurer.measure(schedules, fresh=True, laps=5), strict=True))

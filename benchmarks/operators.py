@@ -24,7 +24,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -77,7 +77,8 @@ def main() -> int:
     with ProcessPoolExecutor(
         options.jobs, context, _begin, (lock, options.threads, cores if options.pinned else None)
     ) as pool:
-        for row in pool.map(_tried, left, [options] * len(left)):
+        for trying in as_completed([pool.submit(_tried, name, options) for name in left]):
+            row = trying.result()
             done[row["case"]] = row
             print(_line(row), flush=True)
             if path:

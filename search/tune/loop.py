@@ -64,18 +64,14 @@ def tune(
     deadline = deadline or Deadline.after(options.time_limit_s)
     if options.records is not None:
         rec.require_writable(options.records)  # said before workers start
-    loading = threading.Thread(target=_load_learning, args=(options,), daemon=True)
-    loading.start()  # while the workers start
     with Measurer(measure) as measurer:
-        loading.join()
         return TaskTuner(task, options, measurer, deadline).run()
 
 
-def _load_learning(options: TuningOptions) -> None:
-    """Import what the first fit of a cost model would import, a second's work, if there will be one."""
-    if options.refits:
-        with contextlib.suppress(ImportError, OSError, MemoryError):  # the fit will say it, where there is one
-            importlib.import_module("sklearn.ensemble")
+def _load_learning() -> None:
+    """Import what the first fit of a cost model would import, a second's work."""
+    with contextlib.suppress(ImportError, OSError, MemoryError):  # the fit will say it, where there is one
+        importlib.import_module("sklearn.ensemble")
 
 
 class TaskTuner:
@@ -111,6 +107,7 @@ class TaskTuner:
         model = options.cost_model
         self.model = make_model(model, options.seed) if isinstance(model, str) else model
         self._waiting: dict[int, Trial] = {}
+        self._loading: threading.Thread | None = None
         self._used_up = False
         self._unsearchable = ""
         self.skips_default = False
@@ -307,26 +304,37 @@ class TaskTuner:
             return False
         start_s = time.monotonic()
         self._show_phase("searching")
-        strategy = self.strategy
-        batch: list[Proposal | None] = []
-        if not self.skips_default:
+        self.state.begin_round()
+        strategy = self.strategy  # making it recalls what is known, the untuned schedule perhaps
+        untuned = [] if self.skips_default else [None]
+        if untuned:  # it is compiled while the others are thought of
             self.skips_default = True
             strategy.skip(self.task.default_schedule)
-            batch.append(None)
-        self.state.begin_round()
+            self._measure(untuned)
+        proposals: list[Proposal] = []
         try:
-            batch += self.propose(count - len(batch))
+            proposals = self.propose(count - len(untuned))
         except SpaceError as error:
             self._unsearchable = str(error)
-        self._used_up = len(batch) < count
-        trials = [
-            Trial(p, self.state.round, e) for p, e in zip(batch, strategy.expected(self.model, batch), strict=True)
-        ]
+        self._used_up = len(untuned) + len(proposals) < count
+        self._measure(proposals)
         self.state.search_s += time.monotonic() - start_s
         self._show_phase("measuring")
-        schedules = [self.task.default_schedule if p is None else p.schedule for p in batch]
+        return bool(untuned or proposals)
+
+    def _measure(self, batch: Sequence[Proposal | None]) -> None:
+        """Have candidates measured; None is the untuned schedule."""
+        expected = self.strategy.expected(self.model, batch)
+        trials = [Trial(proposal, self.state.round, speed) for proposal, speed in zip(batch, expected, strict=True)]
+        schedules = [self.task.default_schedule if proposal is None else proposal.schedule for proposal in batch]
         self._waiting |= dict(zip(self.measurer.submit(schedules), trials, strict=True))
-        return bool(batch)
+        self._begin_loading()
+
+    def _begin_loading(self) -> None:
+        """Begin to import what a fit needs, once: after the first candidate, which workers must not wait for."""
+        if self._loading is None and self.options.refits:
+            self._loading = threading.Thread(target=_load_learning, daemon=True)
+            self._loading.start()
 
     def _may_propose(self) -> int:
         """Count the candidates that the next batch may have; none or fewer where there is a reason to end the round."""
@@ -340,6 +348,8 @@ class TaskTuner:
         if self.strategy.learns and self.strategy.put_aside < count:
             features, times_s = self.strategy.training_set()
             if len(times_s):
+                if self._loading is not None:
+                    self._loading.join()
                 self.model.fit(features, relative_speed(times_s))
         return self.strategy.propose(self.model, count)
 

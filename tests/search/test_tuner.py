@@ -29,11 +29,12 @@ from loopwright.search.records import file as rec
 from loopwright.search.records.file import ErrorCode, Record, RecordError, RecordWarning, Role
 from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.space import Space
+from loopwright.search.strategies.strategy import Proposal
 from loopwright.search.tune import display
 from loopwright.search.tune.deadline import Deadline
 from loopwright.search.tune.display import Silent
 from loopwright.search.tune.displays import make_progress
-from loopwright.search.tune.loop import TuningError, TuningOptions, TuningTask, tune
+from loopwright.search.tune.loop import TaskTuner, TuningError, TuningOptions, TuningTask, tune
 from loopwright.search.tune.progress import LiveBar, ProgressLines, TuningState
 from loopwright.search.tuners import callbacks
 
@@ -90,6 +91,19 @@ def test_the_same_seed_measures_the_same() -> None:
     ]
     schedules = [[r.schedule for r in run.trials] for run in runs]
     assert schedules[0] == schedules[1] != schedules[2]
+
+
+def test_the_untuned_schedule_is_under_way_while_others_are_thought_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    pending: list[int] = []
+    propose = TaskTuner.propose
+
+    def noted(tuner: TaskTuner, count: int) -> list[Proposal]:
+        pending.append(tuner.measurer.pending)
+        return propose(tuner, count)
+
+    monkeypatch.setattr(TaskTuner, "propose", noted)
+    result = tune(doubling(FakeSpace()), quietly(num_measure_trials=8), MEASURE)
+    assert pending[0] == 1 and [r.sketch for r in result.trials].count("default") == 1
 
 
 def test_resuming_measures_nothing_twice(tmp_path: Path) -> None:
