@@ -61,9 +61,8 @@ class Forest:
         )
 
     @classmethod
-    def of_randomised(cls, model: Any) -> Forest:
-        """The trees of a fitted `ExtraTreesRegressor`, each with its share of their mean."""
-        trees = [one.tree_ for one in model.estimators_]
+    def of_mean(cls, trees: Sequence[Any]) -> Forest:
+        """The mean of trees of scikit-learn's (`sklearn.tree`)."""
         feature, left, right, threshold, value = (
             np.concatenate([getattr(tree, name) for tree in trees])
             for name in ("feature", "children_left", "children_right", "threshold", "value")

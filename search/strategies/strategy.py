@@ -51,6 +51,8 @@ class Strategy(ABC):
         self._schedules: set[str] = set()
         self._measured: list[tuple[int, tuple[int, ...], float]] = []
         self._features: list[Floats | None] = []
+        self._described: dict[tuple[int, tuple[int, ...]], Floats] = {}
+        """Features of what is being measured."""
         self._left: list[Proposal] = []
 
     @abstractmethod
@@ -101,9 +103,10 @@ class Strategy(ABC):
         """Compute the features of what was measured since the last call; None where the space fails."""
         first = len(self._features)
         new: dict[int, list[int]] = {}
-        for n, (space, _, _) in enumerate(self._measured[first:], first):
-            new.setdefault(space, []).append(n)
-        self._features += [None] * (len(self._measured) - first)
+        for n, (space, row, _) in enumerate(self._measured[first:], first):
+            self._features.append(self._described.pop((space, row), None))
+            if self._features[n] is None:
+                new.setdefault(space, []).append(n)
         for space, at in new.items():
             rows = matrix([self._measured[n][1] for n in at])
             found = self._asked(space, partial(self.spaces[space].features, rows))
@@ -164,8 +167,10 @@ class Strategy(ABC):
             rows = {n: p.row for n, p in enumerate(proposals) if p is not None and p.space == space.number}
             features = self._asked(space.number, partial(space.features, matrix([*rows.values()]))) if rows else None
             if features is not None:
-                for n, value in zip(rows, model.predict(features)[0].tolist(), strict=True):
+                kept = np.asarray(features, dtype=np.float32)
+                for n, value, own in zip(rows, model.predict(features)[0].tolist(), kept, strict=True):
                     found[n] = value
+                    self._described[space.number, rows[n]] = own
         return found
 
     def _take(self, proposals: list[Proposal], space: int, row: tuple[int, ...]) -> bool:

@@ -15,7 +15,7 @@ import loopwright as lw
 from loopwright.search.cost_model import CostModel, CostModelError, Linear, Pretrained, make_model, relative_speed
 from loopwright.search.cost_model.forest import Forest
 from loopwright.search.cost_model.saved import MAGIC
-from loopwright.search.cost_model.trees import grow
+from loopwright.search.cost_model.trees import COLUMNS_A_SPLIT, RANDOMISED, grow, randomised
 from loopwright.search.features.catalogue import names
 
 WIDTH = len(names()) + 1
@@ -59,8 +59,9 @@ def test_trees_as_arrays_predict_what_scikit_learn_does() -> None:
 def test_randomised_trees_as_arrays_predict_their_mean() -> None:
     features, scores = samples(300)
     unseen = samples(500, 1)[0]
-    model = ExtraTreesRegressor(20, random_state=1).fit(features, scores)
-    np.testing.assert_allclose(Forest.of_randomised(model).predict(unseen), model.predict(unseen), rtol=1e-12)
+    share = max(0.3, COLUMNS_A_SPLIT / features.shape[1])
+    model = ExtraTreesRegressor(RANDOMISED, max_features=share, random_state=1).fit(features, scores)
+    np.testing.assert_allclose(randomised(features, scores, seed=1).predict(unseen), model.predict(unseen), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ("trees", "rank", "linear", "pretrained"))
