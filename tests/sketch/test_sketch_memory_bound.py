@@ -191,6 +191,7 @@ def test_epilogues_that_turn_are_in_the_tile_or_apart(follow: Callable[[te.Tenso
 
 @pytest.mark.parametrize("follow", TURNED)
 @pytest.mark.slow(1.2)
+@pytest.mark.few(1)
 def test_epilogues_that_turn_are_right(follow: Callable[[te.Tensor], te.Tensor]) -> None:
     test_candidates_are_right(lw.SearchTask(product_and(follow, 67, 129, 31), target=TARGET))
 

@@ -367,6 +367,7 @@ def test_refusals_of_the_builder_are_quoted_where_there_is_no_trial(monkeypatch:
 
 @pytest.mark.parametrize("which", range(3), ids=[name for name, _, _ in THREE])
 @pytest.mark.slow(1.2)
+@pytest.mark.few(1)
 def test_gradient_boosting_reaches_the_best_of_500_random_trials(which: int) -> None:
     reached, needed = reached_in_most_runs(lw.TemplateTask(*THREE[which]), BUDGET)
     assert reached, needed

@@ -25,7 +25,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.slow(1.2)
+@pytest.mark.slow
 def test_a_table_of_all_ways_is_written(benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     opencl_device()
     options = ["--target", "opencl", "--channels", "8", "--trials", "1", "--searches", "sketches"]
