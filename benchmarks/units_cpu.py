@@ -34,7 +34,7 @@ AT_LEAST_S = 0.006
 MOST_ERROR = 2e-2
 """Norm of the difference over the norm of PyTorch's result, at most: both round to 8 bits."""
 SCALE = 1e-3
-"""What a product of bytes is multiplied by."""
+"""The scale of products of bytes."""
 
 Row = dict[str, Any]
 Array = np.ndarray[Any, Any]

@@ -173,7 +173,7 @@ def _across_warps(
 
 
 def _total(launch: Launch, writer: BodyWriter, plan: BlockPlan, shared: SSAValue, start: int, warps: int) -> SSAValue:
-    """What the values of all warps come to, which are neighbours from a place on."""
+    """The total of the values of all warps, which are neighbours from a place on."""
     assert isinstance(shared.type, MemRefType)
     found = [
         launch.at.here.add(kernel.LoadOp(shared, launch.at.constant(0), start + number, shared.type.element_type, 0))
