@@ -3,9 +3,10 @@
 `python benchmarks/tensor.py [--trials 64] [--seconds 12] [--cases matmul conv_b1_]`: all cases, or those whose names
 begin so; `--trials 0` measures untuned ones alone, which `--jobs` processes choose and compile beforehand. fp16 unless
 a name says otherwise. Data are random; results are compared with PyTorch's, by norm. TF32 is that of
-`torch.backends.cuda.matmul.allow_tf32`, int8 `torch._int_mm`; convolutions are cuDNN's with bias and ReLU in one. Few
-rows read a weight that is in memory, another one each time; what fits the second-level cache stays there from one
-product of a graph to the next elsewhere, on both sides.
+`torch.backends.cuda.matmul.allow_tf32`, int8 `torch._int_mm`; convolutions are cuDNN's with bias and ReLU in one
+(`torch.cudnn_convolution_relu`), and beside that `conv2d` and `relu_`, "kernels apart". Few rows read a weight that is
+in memory, another one each time; what fits the second-level cache stays there from one product of a graph to the next
+elsewhere, on both sides.
 """
 
 from __future__ import annotations
@@ -40,13 +41,15 @@ ROTATED_BYTES = 240 << 20
 class Case:
     """A workload, by its tensors, and the peer's call on arrays that lie on the device.
 
-    Where it is `cold`, its second input is another copy each time.
+    Where it is `cold`, its second input is another copy each time. `apart` is the call that users write where the
+    peer's is one kernel that few of them know of.
     """
 
     name: str
     tensors: Callable[[], list[te.Tensor]]
     peer: Callable[[Any, Sequence[Any]], Callable[[], Any]]
     cold: bool = False
+    apart: Callable[[Any, Sequence[Any]], Callable[[], Any]] | None = None
 
 
 def matmul(m: int, n: int, k: int, dtype: str = "float16", transposed: bool = True) -> list[te.Tensor]:
@@ -114,6 +117,17 @@ def _conv(torch: Any, x: Sequence[Any]) -> Call:
     return call
 
 
+def _conv_apart(torch: Any, x: Sequence[Any]) -> Call:
+    data, kernel, bias = x
+    weight = kernel.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+
+    def call() -> Any:
+        found = torch.conv2d(data.permute(0, 3, 1, 2), weight, bias, padding=kernel.shape[0] // 2)
+        return torch.relu_(found).permute(0, 2, 3, 1)
+
+    return call
+
+
 SIZES = (1024, 2048, 4096, 8192)
 CONVOLUTIONS = ((56, 64, 64, 3), (28, 128, 128, 3), (14, 256, 256, 3), (7, 512, 512, 3), (56, 128, 128, 1))
 """Pixels along a side, channels, filters and window, of ResNet-50."""
@@ -121,7 +135,7 @@ CONVOLUTIONS = ((56, 64, 64, 3), (28, 128, 128, 3), (14, 256, 256, 3), (7, 512, 
 
 def _conv_case(size: int, channels: int, filters: int, window: int, batch: int) -> Case:
     name = f"conv_b{batch}_{size}{'_pointwise' * (window == 1)}"
-    return Case(name, lambda: convolution(size, channels, filters, window, batch), _conv)
+    return Case(name, lambda: convolution(size, channels, filters, window, batch), _conv, apart=_conv_apart)
 
 
 def _square(size: int, dtype: str) -> Case:
@@ -210,7 +224,12 @@ def measure(torch: Any, case: Case, first: Untuned, trials: int, seconds: float)
     best = min(ours.values())
     cells = [f"{ours[name] * 1e6:.1f}" if name in ours else "" for name in ("untuned", "tuned")]
     worst = max(errors.values())
-    row = f"| {case.name} | {cells[0]} | {cells[1]} | {peer_s * 1e6:.1f} | {peer_s / best:.2f}x | {worst:.1e} |"
+    apart = ""
+    if case.apart is not None:
+        timed = graphed(torch, case.apart(torch, inputs))
+        apart = f"{statistics.median(timed() for _ in range(3)) / best:.2f}x"
+    ratio = f"{peer_s * 1e6:.1f} | {peer_s / best:.2f}x | {apart}"
+    row = f"| {case.name} | {cells[0]} | {cells[1]} | {ratio} | {worst:.1e} |"
     units = ", ".join(f"{name} by {_unit(schedule)}" for name, schedule in schedules.items())
     return f"{row}\n<!-- {units}; {note} -->\n<!-- {schedules.get('tuned', schedules['untuned'])} -->"
 
@@ -241,7 +260,8 @@ def main() -> None:
     chosen = [case for case in CASES if case.name.startswith(tuple(options.cases))]
     with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
         found = {case.name: pool.submit(untuned, case.name) for case in chosen}
-    print("| workload | untuned (us) | tuned (us) | PyTorch (us) | PyTorch / ours | error |\n|---|---|---|---|---|---|")
+    heads = ("untuned (us)", "tuned (us)", "PyTorch (us)", "PyTorch / ours", "kernels apart / ours", "error")
+    print(f"| workload | {' | '.join(heads)} |\n|{'---|' * 7}")
     for case in chosen:
         try:
             print(measure(torch, case, found[case.name].result(), options.trials, options.seconds), flush=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import product
@@ -64,8 +64,8 @@ class GpuLowering(Lowering):
         self.products = ProductWriter(self.at, self.buffers, self.plans)
         self.bulk = BulkWriter(self.at, self.buffers, self.plans)
         self.unrolled = UnrolledLoops(self.at, self.plans, self.writer)
-        self.arrivals: dict[str, tuple[SSAValue, int]] = {}
-        """The barriers of pipelined loops, and how many there are."""
+        self.arrivals: dict[str, tuple[SSAValue, int, Mapping[str, int]]] = {}
+        """The barriers of pipelined loops, how many there are, and the blocks of a cluster on each of its axes."""
         self.aligned = _read_by_descriptors(func) if warps else set()
         self.arriving: tuple[str, ...] = ()
         """The axes of blocks of which the last one runs what is being written."""
@@ -222,7 +222,7 @@ class GpuLowering(Lowering):
     def _child(self, child: Operation) -> None:
         if isinstance(child, BarrierOp):
             if not any(self.at.condition(c) is False for c in child.conditions):
-                self.launch.barrier()
+                (self.launch.barrier if child.cluster is None else self.launch.meet_in_clusters)()
         elif isinstance(child, KernelStep):
             self.at.here.block.add_op(child.clone())
             if isinstance(child, kernel.WarpGroupWaitOp):
@@ -285,9 +285,12 @@ class GpuLowering(Lowering):
         name, stages = op.label.data, op.stages.data
         if op.start is not None:
             barriers = self.launch.allocate(f"{name}_arrivals", i64, stages, "shared")
-            self.arrivals[name] = barriers, stages
+            self.arrivals[name] = barriers, stages, {axis: self.launch.sizes[axis] for axis in op.axes}
             self._first_thread(lambda: self._start(barriers, stages))
-            self.launch.barrier()
+            if op.axes:
+                self.launch.wait_in_clusters(op.axes)
+            else:
+                self.launch.barrier()
             return
         barrier, index = self._arrival(name)
         parity = self.at.scalar(self.at.fixed(axis(name) // stages % 2))
@@ -299,7 +302,7 @@ class GpuLowering(Lowering):
         self.at.here.block.add_op(kernel.ProxyFenceOp())
 
     def _arrival(self, name: str) -> tuple[SSAValue, SSAValue]:
-        barriers, stages = self.arrivals[name]
+        barriers, stages, _ = self.arrivals[name]
         return barriers, self.at.scalar(self.at.fixed(axis(name) % stages))
 
     def _copy_in_bulk(self, name: str, nests: Sequence[ForOp]) -> None:
@@ -307,7 +310,7 @@ class GpuLowering(Lowering):
         expected = sum(self.bulk.bytes_of(nest) for nest in nests)
         self.at.here.block.add_op(kernel.BarrierExpectOp(barrier, index, expected))
         for nest in nests:
-            self.bulk.write(nest, (barrier, index))
+            self.bulk.write(nest, (barrier, index), self.arrivals[name][2])
 
     # -- statements ---------------------------------------------------------------------------------------------------
 

@@ -54,7 +54,8 @@ class TensorModel:
     matrices of a warp along each side, steps of the intrinsic between two fills, fills under way, rows of tiles that
     are taken together, and parts of k on blocks of their own ("" for one), which a
     second kernel joins, or blocks that are `clustered`. `vectors` are the elements that a thread copies at once of each
-    factor.
+    factor. `cluster` names the blocks along rows and along columns of tiles that share what they copy, if any do,
+    and rows and columns `beyond` those that are asked for are less than a tile's then.
     """
 
     target: Target
@@ -70,6 +71,8 @@ class TensorModel:
     group: str
     split: str = ""
     clustered: bool = False
+    cluster: tuple[str, ...] = ()
+    beyond: tuple[int, int] = (0, 0)
 
     @property
     def _bytes(self) -> int:
@@ -133,10 +136,20 @@ class TensorModel:
         tiles = self._tile(c)
         for extent, tile in zip(self.rows, tiles, strict=True):
             mask &= extent % tile == 0
-        mask &= self._copies_fit(c) & (self.rows[0] // tiles[0] % c[self.group] == 0)
+        down, across = self._shared_by(c)
+        mask &= self._copies_fit(c) & (self.rows[0] // tiles[0] % (c[self.group] * down) == 0)
+        mask &= self.rows[1] // tiles[1] % across == 0
         if self.split:
             mask &= self.depth % c[self.split] == 0
         return np.asarray(mask & (self._part(c) % fill == 0) & (c[self.stages] <= self._part(c) // fill))
+
+    def _shared_by(self, c: Columns) -> tuple[Array, Array]:
+        """Blocks of a cluster along rows of tiles, which want the same columns, and along columns of tiles."""
+        if not self.cluster:
+            one = np.ones(len(c[self.steps]))
+            return one, one
+        down, across = (np.asarray(c[name], np.float64) for name in self.cluster)
+        return down, across
 
     def _copies_fit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """True where threads copy a tile in whole rounds, or few of them idle."""
