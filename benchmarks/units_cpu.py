@@ -3,8 +3,9 @@
     python benchmarks/units_cpu.py --write-schedules before.json          # by an older version
     python benchmarks/units_cpu.py --before before.json --output units.jsonl
 
-bf16 with sums in fp32, a bias and relu, rounded to bf16 at the end. Weights are constants, packed ahead by both sides.
-Convolutions are those of ResNet-50 at batch 1, channels last. Sides take turns on one thread, in seconds of the CPU
+bf16 with sums in fp32, a bias and relu, rounded to bf16 at the end; data of uint8 and weights of int8 with a scale, a
+bias and relu, in fp32 at the end. Weights are constants, packed ahead by both sides. Convolutions are those of
+ResNet-50 at batch 1, channels last. Sides take turns on one thread, or `--threads`, in seconds of the CPU
 where its clock is fine enough; figures are medians, and the fastest turns stand beside them: a virtual machine whose
 neighbours use the unit, too, is several times as slow in between. A result is compared with PyTorch's by its norm.
 """
@@ -32,6 +33,8 @@ AT_LEAST_S = 0.006
 """Of calls in a turn."""
 MOST_ERROR = 2e-2
 """Norm of the difference over the norm of PyTorch's result, at most: both round to 8 bits."""
+SCALE = 1e-3
+"""The scale of products of bytes."""
 
 Row = dict[str, Any]
 Array = np.ndarray[Any, Any]
@@ -46,6 +49,7 @@ class Case:
     tensors: Callable[[], list[Tensor]]
     shapes: tuple[tuple[int, ...], ...]
     peer: Callable[[Any, Sequence[Any]], Callable[[], Any]]
+    types: tuple[str, ...] = ("bfloat16", "bfloat16", "float32")
 
 
 def conv(size: int, c: int, out: int, k: int = 1, stride: int = 1, count: int = 1) -> Case:
@@ -93,6 +97,26 @@ def product(m: int, n: int, k: int, count: int = 0) -> Case:
     return Case(f"{m} x {n} x {k}", count, tensors, ((m, k), (n, k), (n,)), peer)
 
 
+def product_of_bytes(m: int, n: int, k: int) -> Case:
+    """A product of data of uint8 with a weight (out, in) of int8."""
+
+    def tensors() -> list[Tensor]:
+        data = te.placeholder((m, k), "uint8", name="data")
+        weight = te.placeholder((n, k), "int8", name="weight", constant=True)
+        bias = te.placeholder((n,), "float32", name="bias", constant=True)
+        sums = topi.cast(topi.nn.matmul(data, weight, transpose_b=True, out_dtype="int32"), "float32")
+        return [data, weight, bias, topi.nn.relu(topi.add(topi.multiply(sums, SCALE), bias))]
+
+    def peer(torch: Any, arrays: Sequence[Any]) -> Callable[[], Any]:
+        data, weight, bias = arrays
+        packed = torch.ops.onednn.qlinear_prepack(weight, [m, k])
+        scales, zeros = torch.full((n,), SCALE), torch.zeros(n, dtype=torch.int64)
+        run = torch.ops.onednn.qlinear_pointwise
+        return lambda: run(data, 1.0, 0, packed, scales, zeros, bias, 1.0, 0, torch.float32, "relu", [], "")
+
+    return Case(f"bytes {m} x {n} x {k}", 0, tensors, ((m, k), (n, k), (n,)), peer, ("uint8", "int8", "float32"))
+
+
 CASES = [
     conv(224, 3, 64, 7, 2),
     conv(56, 64, 64),
@@ -123,19 +147,22 @@ CASES = [
     product(777, 1025, 513),
     product(197, 768, 3072),
     product(128, 768, 768),
+    product_of_bytes(1024, 1024, 1024),
+    product_of_bytes(1000, 1000, 1000),
+    product_of_bytes(197, 768, 3072),
 ]
 
 
 def main() -> None:
     options = _options()
-    target = lw.resolve_target(options.target)
+    target = lw.resolve_target(f"llvm cores={options.threads}" if options.threads else options.target)
     if options.write_schedules:
         texts = {case.name: lw.SearchTask(case.tensors, target=target).default_schedule for case in _asked(options)}
         Path(options.write_schedules).write_text(json.dumps(texts, indent=1))
         return
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(target.cores)
     torch.set_grad_enabled(False)
     before = json.loads(Path(options.before).read_text()) if options.before else {}
     rows = []
@@ -152,6 +179,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--target", default="llvm cores=1")
     parser.add_argument("--write-schedules", metavar="FILE", help="write the untuned schedules, and measure nothing")
     parser.add_argument("--before", metavar="FILE", help="also untuned schedules that an older version wrote")
+    parser.add_argument("--threads", type=int, default=0, help="of both sides, by the wall; else of --target")
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--only", default="", help="part of a case's name")
     parser.add_argument("--output", help="a file of JSON lines")
@@ -175,7 +203,7 @@ def measured(case: Case, before: str, target: Any, turns: int) -> Row:
     wanted = peer().float().numpy()
     task = lw.SearchTask(case.tensors, target=target)
     texts = {"untuned": task.default_schedule} | ({"before": before} if before else {})
-    clock = clock_of_a_thread()
+    clock = clock_of_a_thread() if target.cores == 1 else time.perf_counter
     calls: dict[str, Callable[[], float]] = {"peer": calls_by_clock(peer, clock, AT_LEAST_S)}
     for name, text in texts.items():
         kernel = task.build(text)
@@ -183,7 +211,7 @@ def measured(case: Case, before: str, target: Any, turns: int) -> Row:
         error = float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
         if error > MOST_ERROR:
             raise ValueError(f"{case.name}, {name}: {error:.2g} from PyTorch's result")
-        given_all = [*arrays, np.empty(wanted.shape, arrays[0].dtype)]
+        given_all = [*arrays, np.empty(wanted.shape, task.reference.expected[0].dtype)]
         kernel._executable.run(given_all)
         calls[name] = runs_by_clock(partial(kernel._executable.time, given_all), clock, AT_LEAST_S)
     times: dict[str, list[float]] = {name: [] for name in calls}
@@ -191,7 +219,7 @@ def measured(case: Case, before: str, target: Any, turns: int) -> Row:
         for name, call in calls.items():
             time.sleep(PAUSE_S)
             times[name].append(call())
-    unit = next((p for p in ("amx", "avx512bf16") if f'"{p}.' in texts["untuned"]), "none")
+    unit = next((p for p in ("amx", "avx512bf16", "vnni") if f'"{p}.' in texts["untuned"]), "none")
     found_s = {
         key: value
         for n, v in times.items()
@@ -203,9 +231,14 @@ def measured(case: Case, before: str, target: Any, turns: int) -> Row:
 def _arrays(case: Case) -> list[Array]:
     import ml_dtypes
 
-    generator = np.random.default_rng(0)
-    arrays = [generator.normal(size=shape).astype(np.float32) for shape in case.shapes]
-    return [a if n == len(arrays) - 1 else a.astype(ml_dtypes.bfloat16) for n, a in enumerate(arrays)]
+    generator, found = np.random.default_rng(0), []
+    for shape, kind in zip(case.shapes, case.types, strict=True):
+        if kind in ("uint8", "int8"):
+            found.append(generator.integers(0 if kind == "uint8" else -128, 128, shape).astype(kind))
+        else:
+            normal = generator.normal(size=shape).astype(np.float32)
+            found.append(normal.astype(ml_dtypes.bfloat16) if kind == "bfloat16" else normal)
+    return found
 
 
 def _line(row: Row) -> str:
@@ -221,6 +254,8 @@ def _line(row: Row) -> str:
 
 def _print_network(rows: Sequence[Row]) -> None:
     """Sums over the convolutions and the product of ResNet-50, each as often as it has it, in milliseconds."""
+    if not any(row["count"] for row in rows):
+        return
     for key in ("peer_s", "before_s", "untuned_s", "peer_least_s", "before_least_s", "untuned_least_s"):
         if all(key in row for row in rows):
             print(key, f"{sum(row['count'] * row[key] for row in rows) * 1e3:.1f} ms")

@@ -42,15 +42,18 @@ LOWERED_BY = "lw.lowered_by"
 class BarrierOp(IRDLOperation):
     """The threads of a block wait for each other before what follows: `lw_loop.barrier where (k - 1 >= 0)`.
 
-    `where` is over unrolled loops around, in some copies of which no barrier is needed.
+    `where` is over unrolled loops around, in some copies of which no barrier is needed. `lw_loop.barrier cluster` is
+    for the threads of all blocks of a cluster, behind which the copy engine may write what they have read.
     """
 
     name = "lw_loop.barrier"
     where = opt_prop_def(IndicesAttr)
+    cluster = opt_prop_def(UnitAttr)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
-    def __init__(self, where: Sequence[IndexExpr] = ()) -> None:
-        super().__init__(properties={"where": IndicesAttr(tuple(where)) if where else None})
+    def __init__(self, where: Sequence[IndexExpr] = (), cluster: bool = False) -> None:
+        properties = {"where": IndicesAttr(tuple(where)) if where else None, "cluster": UnitAttr() if cluster else None}
+        super().__init__(properties=properties)
 
     @property
     def conditions(self) -> tuple[IndexExpr, ...]:
@@ -64,12 +67,13 @@ class BarrierOp(IRDLOperation):
             raise VerifyException(f"a barrier asks for '{min(missing)}', which is no loop around it")
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(format_where(self.conditions))
+        printer.print_string(f"{' cluster' * (self.cluster is not None)}{format_where(self.conditions)}")
 
     @classmethod
     def parse(cls, parser: Parser) -> BarrierOp:
+        cluster = parser.parse_optional_keyword("cluster") is not None
         where = parse_optional_where(parser)
-        return cls(where.data if where is not None else ())
+        return cls(where.data if where is not None else (), cluster)
 
 
 @irdl_op_definition
@@ -77,22 +81,30 @@ class ArrivalsOp(IRDLOperation):
     """Barriers that count the bytes of bulk copies, one for each stage of a pipelined loop: `lw_loop.arrivals k of 4`
 
     awaits those of the iteration of loop `k` that it stands in; `lw_loop.arrivals start k of 4` makes them before it.
+    With `across [blockIdx.y]` behind that, copies come to all blocks of a cluster along these axes that want the same.
     """
 
     name = "lw_loop.arrivals"
     label = prop_def(StringAttr)
     stages = prop_def(IntAttr)
     start = opt_prop_def(UnitAttr)
+    across = opt_prop_def(ArrayAttr[StringAttr])
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
-    def __init__(self, loop_name: str, stages: int, start: bool = False) -> None:
+    def __init__(self, loop_name: str, stages: int, start: bool = False, across: Sequence[str] = ()) -> None:
         super().__init__(
             properties={
                 "label": StringAttr(loop_name),
                 "stages": IntAttr(stages),
                 "start": UnitAttr() if start else None,
+                "across": ArrayAttr(map(StringAttr, across)) if across else None,
             }
         )
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes of blocks that are a cluster."""
+        return tuple(a.data for a in self.across) if self.across is not None else ()
 
     def verify_(self) -> None:
         check_axis_name("a loop", self.label.data)
@@ -102,13 +114,18 @@ class ArrivalsOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f"{' start' if self.start is not None else ''} {self.label.data} of {self.stages.data}")
+        if self.axes:
+            printer.print_string(f" across [{', '.join(self.axes)}]")
 
     @classmethod
     def parse(cls, parser: Parser) -> ArrivalsOp:
         start = parser.parse_optional_keyword("start") is not None
         name = parser.parse_identifier()
         parser.parse_keyword("of")
-        return cls(name, parser.parse_integer(), start)
+        stages, square = parser.parse_integer(), parser.Delimiter.SQUARE
+        shared = parser.parse_optional_keyword("across") is not None
+        across = parser.parse_comma_separated_list(square, parser.parse_identifier) if shared else ()
+        return cls(name, stages, start, across)
 
 
 @irdl_op_definition

@@ -28,10 +28,17 @@ __device__ __forceinline__ void cluster_barrier() {
     asm volatile("barrier.cluster.arrive.release.aligned;\\n\\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }"""
 
+_CLUSTER_MEET = """\
+// Let the threads of all blocks of a cluster wait for each other, with no order among what they write.
+__device__ __forceinline__ void cluster_meet() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\\n\\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}"""
+_HELPERS = {"arrive": _ARRIVE, "cluster_barrier": _CLUSTER_BARRIER, "cluster_meet": _CLUSTER_MEET}
+
 
 def helper(name: str) -> str:
     """Return a function that these operations call."""
-    return _ARRIVE if name == "arrive" else _CLUSTER_BARRIER
+    return _HELPERS[name]
 
 
 def arrive(p: KernelPrinter, op: Operation) -> None:
@@ -50,8 +57,13 @@ def cluster_barrier(p: KernelPrinter, op: Operation) -> None:
     if p.language.compute_capability < kernel.CLUSTERS_SINCE:  # type: ignore[attr-defined]
         raise UnsupportedError(f"sm_{kernel.CLUSTERS_SINCE} is the first architecture that has clusters of blocks")
     p.settle_all()
-    p.helpers.add("cluster_barrier -")
-    p.line("cluster_barrier();")
+    name = "cluster_meet" if isinstance(op, kernel.ClusterMeetOp) else "cluster_barrier"
+    p.helpers.add(f"{name} -")
+    p.line(f"{name}();")
 
 
-ARRIVALS: dict[type[Operation], Handler] = {kernel.ArriveOp: arrive, kernel.ClusterBarrierOp: cluster_barrier}
+ARRIVALS: dict[type[Operation], Handler] = {
+    kernel.ArriveOp: arrive,
+    kernel.ClusterBarrierOp: cluster_barrier,
+    kernel.ClusterMeetOp: cluster_barrier,
+}

@@ -17,6 +17,17 @@ __device__ __forceinline__ void copy_box_{rank}(void* shared, const TensorMap* m
     asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {{{places}}}], [%2];" ::"r"(place), "l"(map), "r"(counted), {given} : "memory");
 }}"""
+_COPY_TO_ALL = """\
+// Begin to copy a box to the same place in several blocks of the cluster; a barrier of each counts its bytes.
+__device__ __forceinline__ void copy_box_to_all_{rank}(void* shared, const TensorMap* map, void* barrier,
+                                                  unsigned blocks, {parameters}) {{
+    const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
+    const unsigned counted = (unsigned)__cvta_generic_to_shared(barrier);
+    const unsigned short mask = (unsigned short)blocks;
+    asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {{{places}}}], [%2], %3;"
+                 ::"r"(place), "l"(map), "r"(counted), "h"(mask), {given} : "memory");
+}}"""
 _HELPERS = {
     "barrier_init": """\
 // Start a barrier whose phases end with so many arrivals.
@@ -51,10 +62,11 @@ def helper(name: str, rank: str) -> str:
     if name in _HELPERS:
         return _HELPERS[name]
     count = int(rank)
-    return _COPY.format(
+    text, first = (_COPY_TO_ALL, 4) if name == "copy_box_to_all" else (_COPY, 3)
+    return text.format(
         rank=rank,
         parameters=", ".join(f"int x{n}" for n in range(count)),
-        places=", ".join(f"%{3 + n}" for n in range(count)),
+        places=", ".join(f"%{first + n}" for n in range(count)),
         given=", ".join(f'"r"(x{n})' for n in range(count)),
     )
 
@@ -67,11 +79,31 @@ def copy(p: KernelPrinter, op: Operation) -> None:
     (write,) = places_of(p, op.target, op.target_index, op.target_offset.data, 1, 1)
     p.stored.add(op.target)
     p.settle(write)
-    rank = len(op.extents)
-    p.helpers.add(f"copy_box {rank}")
+    rank, name, blocks = len(op.extents), "copy_box", ""
+    if op.axes:
+        name, blocks = "copy_box_to_all", f"{_mask_of_blocks(op)}, "
+    p.helpers.add(f"{name} {rank}")
     target = f"{p.buffer(op.target).name} + {place_text(write)}"
     place = ", ".join(p.scalar(each).text for each in reversed(op.place))
-    p.line(f"copy_box_{rank}({target}, &{p.maps[op.map_key]}, {_barrier(p, op.barrier, op.barrier_index)}, {place});")
+    barrier = _barrier(p, op.barrier, op.barrier_index)
+    p.line(f"{name}_{rank}({target}, &{p.maps[op.map_key]}, {barrier}, {blocks}{place});")
+
+
+def _mask_of_blocks(op: kernel.BulkCopyOp) -> str:
+    """Text of a mask of the blocks of a cluster along the axes of a copy, by their numbers there, x the fastest."""
+    launch = op.parent_op()
+    while not isinstance(launch, kernel.LaunchOp):
+        assert launch is not None
+        launch = launch.parent_op()
+    numbers, others, step = [0], list[str](), 1
+    for axis, size in zip(kernel.BLOCK_AXES, launch.cluster_size, strict=True):
+        if axis in op.axes:
+            numbers = [number + step * place for place in range(size) for number in numbers]
+        elif size > 1:
+            others.append(f"{axis} % {size} * {step}")
+        step *= size
+    mask = f"{sum(1 << number for number in numbers)}u"
+    return f"{mask} << ({' + '.join(others)})" if others else mask
 
 
 def _barrier(p: KernelPrinter, barrier: SSAValue, index: SSAValue) -> str:

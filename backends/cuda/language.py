@@ -194,7 +194,7 @@ class Cuda(Language):
             return bulk_copy_helper(name, kind)
         if name in ("shared_matrix", "hold", "end_block", "group_product"):
             return warp_group_helper(name, kind)
-        if name in ("arrive", "cluster_barrier"):
+        if name in ("arrive", "cluster_barrier", "cluster_meet"):
             return arrival_helper(name)
         if name == "transpose_quad":
             return TRANSPOSE_HELPER

@@ -31,6 +31,7 @@ def _bulk_copy(program: ThreadProgram, op: kernel.BulkCopyOp) -> Step:
     target, at, barrier, which = program.slots((op.target, op.target_index, op.barrier, op.barrier_index))
     threads, number = program.threads, program.threads.number(op)
     size = element_bytes(cast("MemRefType[Attribute]", op.source.type).element_type)
+    threads.share_boxes |= bool(op.axes)
     box = np.indices(op.box_extents).reshape(len(op.box_extents), -1)
 
     def step(values: list[Any]) -> None:
@@ -49,6 +50,10 @@ def _bulk_copy(program: ThreadProgram, op: kernel.BulkCopyOp) -> Step:
         first = np.broadcast_to(values[at], threads.n)[by] + op.target_offset.data
         elements = matrices.swizzled(first[:, None] + np.arange(box.shape[1]), op.swizzle.data, size)
         index = np.broadcast_to(values[which], threads.n)[by]
+        if op.axes:
+            own, by = threads.neighbours(by, op.axes)
+            elements, index, copied = elements[own], index[own], copied[own]
+            values[target].require_unread(number, elements, by)
         landing = values[target].take_off_in_bulk(number, elements, by)
         program.bulk_copies.begin(values[barrier], index, by, values[target], landing, copied, op.size_bytes)
 

@@ -45,6 +45,10 @@ def _cluster_barrier(program: ThreadProgram, op: Operation) -> Step:
     return lambda values: program.threads.wait_in_clusters(op)
 
 
+def _cluster_meet(program: ThreadProgram, op: Operation) -> Step:
+    return lambda values: program.threads.meet_in_clusters(op)
+
+
 def _shuffle(program: ThreadProgram, op: kernel.ShuffleOp) -> Step:
     source, into, distance = program.slot(op.value), program.slot(op.result), op.distance.data
     threads = program.threads
@@ -138,6 +142,7 @@ HANDLERS: Mapping[type[Operation], Handler] = {
     kernel.ArriveOp: _arrive,
     kernel.BarrierOp: _barrier,
     kernel.ClusterBarrierOp: _cluster_barrier,
+    kernel.ClusterMeetOp: _cluster_meet,
     kernel.ShuffleOp: _shuffle,
     kernel.ThreadOp: _thread,
     kernel.TransposeQuadOp: _transpose_quad,

@@ -37,6 +37,8 @@ class Shared(Memory):
         """Elements that threads stored, and that no fence has shown yet to asynchronous readers."""
         self.read_by: Array | None = None
         """Of elements that products in flight read: one more than the number of the operation, else 0."""
+        self.read_since = np.ones(array.size, np.bool_) if threads.share_boxes and per_block else None
+        """Elements that were read since the blocks of a cluster waited for each other; all before they do."""
 
     def load(self, access: Access, index: Any, on: Array | None) -> Any:
         elements, threads, shape, on = self._spread(access, index, on)
@@ -45,8 +47,13 @@ class Shared(Memory):
             self._note_states(access, elements, threads, states, shape, on)
         else:
             self.loaded(access, None)
-        self.shadow.read(access.number, elements, threads, self.threads.tags)
+        self._read(access.number, elements, threads)
         return shaped(self.array[elements], shape, on)
+
+    def _read(self, number: int, elements: Array, threads: Array) -> None:
+        self.shadow.read(number, elements, threads, self.threads.tags)
+        if self.read_since is not None:
+            self.read_since[elements] = True
 
     def store(self, access: Access, index: Any, on: Array | None, value: Any) -> None:
         elements, threads, shape, on = self._spread(access, index, on)
@@ -68,6 +75,11 @@ class Shared(Memory):
     def show_to(self, clusters: Array) -> None:
         """Show what blocks have written to all of their cluster: `clusters` has its number for each block."""
         self.shadow.show_to(clusters, self.threads.thread_bits)
+
+    def have_read(self) -> None:
+        """Let other blocks of a cluster, which have waited, write what was read."""
+        if self.read_since is not None:
+            self.read_since[:] = False
 
     def _spread(
         self, access: Access, index: Any, on: Array | None
@@ -148,6 +160,17 @@ class Shared(Memory):
         threads = np.repeat(by, elements.shape[1])
         return self._take_off(number, self._inside(number, elements.reshape(-1), threads), threads)
 
+    def require_unread(self, number: int, elements: Array, by: Array) -> None:
+        """Refuse to write elements `(blocks, n)`, each row in a block, that it may read: it was not waited for."""
+        threads = np.repeat(by, elements.shape[1])
+        flat = self._inside(number, elements.reshape(-1), threads)
+        if self.read_since is not None and self.read_since[flat].any():
+            place = int(np.argmax(self.read_since[flat]))
+            rule = (
+                f"element {self._own(flat[place])} of {self} is written for a cluster that has not waited for its reads"
+            )
+            raise self.error(rule, number, threads[place])
+
     def land_in_bulk(self, elements: Array, values: Array) -> None:
         """Write what the copy engine brought: whoever waited sees it, asynchronous readers without a fence."""
         self.state[elements] = _READY
@@ -164,7 +187,7 @@ class Shared(Memory):
         by = np.repeat(threads, prod(shape[1:]))
         flat = self._inside(number, elements.reshape(-1), by)
         self._require_seen(number, flat, by)
-        self.shadow.read(number, flat, by, self.threads.tags)
+        self._read(number, flat, by)
         if self.read_by is None:
             self.read_by = np.zeros(self.array.size, np.int64)
         self.read_by[flat] = number + 1
@@ -175,7 +198,7 @@ class Shared(Memory):
         """End reading elements: only now others may write to them, behind a barrier."""
         by = np.repeat(threads, prod(elements.shape[1:]))
         flat = self._of_blocks(elements.reshape(-1), by)
-        self.shadow.read(number, flat, by, self.threads.tags)
+        self._read(number, flat, by)
         assert self.read_by is not None
         self.read_by[flat] = np.where(self.read_by[flat] == number + 1, 0, self.read_by[flat])
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from xdsl.ir import Operation
 
-from ..kernel import QUAD, lanes_of
+from ..kernel import BLOCK_AXES, QUAD, lanes_of
 from ..target import WARP
 from .kernel_functions import Array
 from .located import located
@@ -30,6 +30,9 @@ class Watched(Protocol):
 
     def show_to(self, clusters: Array) -> None:
         """Show what blocks have written to all of their cluster: `clusters` has its number for each block."""
+
+    def have_read(self) -> None:
+        """Let other blocks of a cluster, which have waited, write what was read."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,8 @@ class Threads:
         """The values that are not known in all lanes, by their slots."""
         self.watches_products = False
         """True where products of warp groups run: what they touch is watched."""
+        self.share_boxes = False
+        """True where blocks of a cluster write to each other: what they have read is watched."""
         self._places: dict[str, Any] = {}
 
     def start(self, blocks: Array) -> None:
@@ -161,11 +166,38 @@ class Threads:
         """A barrier of the threads of all blocks of each cluster, which run side by side."""
         self.wait_for_each_other(op)
         if self.on is not None:
-            self.require_together(
-                op, self.clusters[self.blocks][self.of_block], int(self.clusters.max()) + 1, "a cluster"
-            )
+            self._require_clusters(op)
         for memory in self.across:
             memory.show_to(self.clusters)
+        self._have_read()
+
+    def meet_in_clusters(self, op: Operation) -> None:
+        """The same, but that nobody sees more than before: what was read may be written."""
+        if self.on is not None:
+            self.require_together(op, self.of_block, self.n_blocks, "a block")
+            self._require_clusters(op)
+        self._have_read()
+
+    def _require_clusters(self, op: Operation) -> None:
+        assert self.on is not None
+        self.require_together(op, self.clusters[self.blocks][self.of_block], int(self.clusters.max()) + 1, "a cluster")
+
+    def _have_read(self) -> None:
+        for memory in self.shared.values():
+            memory.have_read()
+
+    def neighbours(self, by: Array, axes: Sequence[str]) -> tuple[Array, Array]:
+        """The blocks of the clusters of threads, one of a block each, that differ from theirs along `axes` alone.
+
+        Returns for each of them which of the threads it is for, and its own first thread.
+        """
+        of, clusters = self.of_block[by], self.clusters[self.blocks]
+        same = clusters[of][:, None] == clusters
+        for axis, places in zip(BLOCK_AXES, _coordinates(self.blocks, self.grid), strict=True):
+            if axis not in axes:
+                same &= places[of][:, None] == places
+        own, blocks = np.nonzero(same)
+        return own, blocks * self.per_block
 
     def hand_over(self, owners: Mapping[int, int]) -> None:
         """Make what blocks have written, by their numbers, that of others, who have waited for them."""

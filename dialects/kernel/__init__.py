@@ -14,6 +14,7 @@ from xdsl.ir import Dialect
 from .arrival import COUNTERS, ArriveOp, counters_type
 from .async_copy import ASYNC_BYTES, AsyncCopyOp, CommitOp, WaitOp
 from .bulk_copy import (
+    BLOCK_AXES,
     BULK_COPIES_SINCE,
     MOST_BOX,
     BarrierAwaitOp,
@@ -30,6 +31,7 @@ from .gpu import (
     THREAD_AXES,
     BarrierOp,
     ClusterBarrierOp,
+    ClusterMeetOp,
     LaunchOp,
     ShuffleOp,
     ThreadOp,
@@ -62,6 +64,7 @@ from .warp_group import (
 __all__ = [
     "ASYNC_BYTES",
     "ATOM_ROWS",
+    "BLOCK_AXES",
     "BULK_COPIES_SINCE",
     "CLUSTERS_SINCE",
     "CONVERSIONS",
@@ -83,6 +86,7 @@ __all__ = [
     "BarrierOp",
     "BulkCopyOp",
     "ClusterBarrierOp",
+    "ClusterMeetOp",
     "CommitOp",
     "CompareOp",
     "ConvertOp",
@@ -143,6 +147,7 @@ LwKernel = Dialect(
         ThreadOp,
         BarrierOp,
         ClusterBarrierOp,
+        ClusterMeetOp,
         ArriveOp,
         ShuffleOp,
         TransposeQuadOp,

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntAttr, MemRefType, UnitAttr, f32, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IndexType,
+    IntAttr,
+    MemRefType,
+    StringAttr,
+    UnitAttr,
+    f32,
+    i64,
+)
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -30,6 +40,8 @@ MOST_DIMENSIONS = 5
 """Dimensions of a tensor map (CUDA driver API, cuTensorMapEncodeTiled)."""
 MOST_BOX = 256
 """Elements of a box along a dimension (the same)."""
+BLOCK_AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
+"""Axes of blocks that may be a cluster."""
 BULK_COPIES_SINCE = 90
 """The first compute capability that has them (PTX ISA, cp.async.bulk.tensor)."""
 
@@ -64,7 +76,8 @@ class BulkCopyOp(IRDLOperation):
     Copies a box of an array of the given shape to shared memory, row by row, from `%s[%i + 512]` on, zeros for what is
     outside of the array; with its chunks swizzled within rows of so many bytes, 0 for none. One thread begins it; who
     waits for the phase of the barrier `%full[%k]` in which it ends sees it. `swizzle 128 tf32` rounds to TF32 what it
-    copies, ties to even.
+    copies, ties to even. With `across [blockIdx.y]` before the types, the box comes to the same place in all blocks of
+    the cluster along these axes, and is counted by the barrier of each.
     """
 
     name = "lw_kernel.bulk_copy"
@@ -79,6 +92,7 @@ class BulkCopyOp(IRDLOperation):
     swizzle = prop_def(IntAttr)
     target_offset = prop_def(IntAttr)
     rounds = opt_prop_def(UnitAttr)
+    across = opt_prop_def(ArrayAttr[StringAttr])
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(
@@ -91,6 +105,7 @@ class BulkCopyOp(IRDLOperation):
         target: tuple[SSAValue, SSAValue, int],
         barrier: tuple[SSAValue, SSAValue],
         rounds: bool = False,
+        across: Sequence[str] = (),
     ) -> None:
         super().__init__(
             operands=[source, list(place), target[0], target[1], *barrier],
@@ -100,8 +115,14 @@ class BulkCopyOp(IRDLOperation):
                 "swizzle": IntAttr(swizzle),
                 "target_offset": IntAttr(target[2]),
                 "rounds": UnitAttr() if rounds else None,
+                "across": ArrayAttr(map(StringAttr, across)) if across else None,
             },
         )
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes of blocks of the cluster along which all get the box; none where one block does."""
+        return tuple(a.data for a in self.across) if self.across is not None else ()
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -136,6 +157,8 @@ class BulkCopyOp(IRDLOperation):
             raise VerifyException(f"a swizzle is of 32, 64 or 128 bytes, got {self.swizzle.data}")
         if self.rounds is not None and self.source.type.element_type != f32:
             raise VerifyException(f"what is rounded to TF32 is of f32, got {self.source.type}")
+        if not set(self.axes) <= set(BLOCK_AXES):
+            raise VerifyException(f"a box comes to blocks along {', '.join(BLOCK_AXES)}, got {', '.join(self.axes)}")
         size = element_bytes(self.source.type.element_type)
         why = box_problem(self.extents, self.box_extents, size, self.swizzle.data)
         if why is not None:
@@ -151,6 +174,8 @@ class BulkCopyOp(IRDLOperation):
         print_address(printer, self.target, self.target_index, self.target_offset.data)
         printer.print_string(", ")
         print_address(printer, self.barrier, self.barrier_index, 0)
+        if self.axes:
+            printer.print_string(f" across [{', '.join(self.axes)}]")
         printer.print_string(" : ")
         printer.print_attribute(self.source.type)
         printer.print_string(" -> ")
@@ -174,6 +199,8 @@ class BulkCopyOp(IRDLOperation):
         target, target_index, offset = parse_address(parser)
         parser.parse_punctuation(",")
         barrier, barrier_index, _ = parse_address(parser)
+        shared = parser.parse_optional_keyword("across") is not None
+        across = parser.parse_comma_separated_list(square, parser.parse_identifier) if shared else ()
         parser.parse_punctuation(":")
         source_type = parser.parse_type()
         parser.parse_punctuation("->")
@@ -189,6 +216,7 @@ class BulkCopyOp(IRDLOperation):
             (parser.resolve_operand(target, target_type), parser.resolve_operand(target_index, INDEX), offset),
             (parser.resolve_operand(barrier, barrier_type), parser.resolve_operand(barrier_index, INDEX)),
             rounds,
+            across,
         )
 
 

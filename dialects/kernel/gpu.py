@@ -156,6 +156,19 @@ class ClusterBarrierOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ClusterMeetOp(IRDLOperation):
+    """All threads of a cluster wait for each other, and that alone: `lw_kernel.cluster_meet`.
+
+    Behind it the copy engine may write what they have read. To make writes seen, as a barrier does, takes an H200 some
+    500 cycles each time.
+    """
+
+    name = "lw_kernel.cluster_meet"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
 class ShuffleOp(IRDLOperation):
     """A warp shuffle: the value of the lane whose number differs by `distance`'s bits: `lw_kernel.shuffle %a, 16 :
     f32`.

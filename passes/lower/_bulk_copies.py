@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects import kernel
 from ...dialects.buffers import CHUNK_BYTES, SWIZZLES
 from ...dialects.element import element_bytes
-from ...dialects.index import ZERO, IndexExpr, constant
+from ...dialects.index import ZERO, IndexExpr, axis, constant
 from ...dialects.loop import BlockOp, ForOp, blocks_in
 from ..analysis.nest import only_child
 from ..analysis.placement import Placement, whole
@@ -22,6 +22,8 @@ from ._addresses import Addresses
 from ._block_plan import Access, BlockPlan
 from ._matrix_product import rounding_of
 from ._run_ahead import BULK
+
+NO_BLOCKS: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,12 @@ class BulkWriter:
         """Bytes that a nest copies; PassFailedException where it is no copy of boxes."""
         return self._boxes(nest).bytes
 
-    def write(self, nest: ForOp, barrier: tuple[SSAValue, SSAValue]) -> None:
-        """Write the copies of a nest, whose bytes a barrier counts."""
-        found = self._boxes(nest)
+    def write(self, nest: ForOp, barrier: tuple[SSAValue, SSAValue], blocks: Mapping[str, int] = NO_BLOCKS) -> None:
+        """Write the copies of a nest, whose bytes a barrier counts.
+
+        Of `blocks` of a cluster on each axis, those that want the same boxes each ask for a share of them for all.
+        """
+        found, across = _shares(self._boxes(nest), blocks)
         for values in _iterations(found.around):
             place = [self.at.scalar(self.at.fixed(each.substitute(values))) for each in found.place]
             offset = self.at.fixed(found.offset.substitute(values))
@@ -81,6 +86,7 @@ class BulkWriter:
                     (self.buffers[found.target.buffer], target, offset.const),
                     barrier,
                     found.rounds,
+                    across,
                 )
             )
 
@@ -96,6 +102,34 @@ class BulkWriter:
             rule = f"block '{plan.name}' is no copy of boxes, as the copy engine makes them: {why}"
             raise PassFailedException(f"lw-write-kernel: {rule}; pipeline it without bulk")
         return found
+
+
+def _shares(found: _Boxes, blocks: Mapping[str, int]) -> tuple[_Boxes, tuple[str, ...]]:
+    """The share of boxes that a block asks for, along their outermost dimension, and the axes along which all get it.
+
+    PassFailedException where boxes have no such shares.
+    """
+    apart = {name for e in (*found.place, found.offset) for name in e.axes()}
+    axes = tuple(axis for axis, count in blocks.items() if count > 1 and axis not in apart)
+    if not axes:
+        return found, ()
+    place, number, count = list(found.place), ZERO, 1
+    for name in axes:
+        number, count = number + axis(name) * count, count * blocks[name]
+    d = next((d for d, n in enumerate(found.box) if n > 1), 0)
+    rows = found.box[d] // count
+    elements = rows * prod(found.box[d + 1 :])
+    if found.box[d] % count or elements * found.element_bytes % _atom_bytes(found):
+        rule = f"{count} blocks of a cluster have no equal shares of a box of {list(found.box)}"
+        raise PassFailedException(f"lw-write-kernel: {rule} of '{found.source.place.name}'; pipeline without cluster")
+    place[d] = place[d] + number * rows
+    box = (*found.box[:d], rows, *found.box[d + 1 :])
+    return replace(found, place=tuple(place), box=box, offset=found.offset + number * elements), axes
+
+
+def _atom_bytes(found: _Boxes) -> int:
+    """Bytes that boxes start at multiples of in shared memory."""
+    return max(kernel.ATOM_ROWS * (found.span or CHUNK_BYTES), SWIZZLES[0])
 
 
 def _chain(nest: ForOp) -> Iterator[ForOp]:
@@ -157,8 +191,8 @@ def _problem(found: _Boxes, plan: BlockPlan) -> str | None:
     why = kernel.box_problem(place.shape, found.box, found.element_bytes, found.span)
     if why is not None:
         return f"of '{place.name}', {why}"
-    atom = kernel.ATOM_ROWS * (found.span or CHUNK_BYTES)
+    atom = _atom_bytes(found)
     step = [c for _, c in found.offset.terms] + [found.offset.const]
-    if any(c * found.element_bytes % max(atom, SWIZZLES[0]) for c in step):
-        return f"its boxes start at no multiple of {max(atom, SWIZZLES[0])} bytes of '{found.target.place.name}'"
+    if any(c * found.element_bytes % atom for c in step):
+        return f"its boxes start at no multiple of {atom} bytes of '{found.target.place.name}'"
     return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import product
 from math import prod
@@ -15,7 +16,17 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.index import IndexExpr, axis
-from ...dialects.loop import ArrivalsOp, AtOp, BarrierOp, ForOp, JoinOp, KernelStep, blocks_in, is_bound, loops_in
+from ...dialects.loop import (
+    ArrivalsOp,
+    AtOp,
+    BarrierOp,
+    ForOp,
+    JoinOp,
+    KernelStep,
+    blocks_in,
+    is_bound,
+    loops_in,
+)
 from ..analysis.joined import launch_sizes
 from ..analysis.placement import Placement
 from ..schedule._marks import BLOCKS_PER_SM
@@ -23,7 +34,7 @@ from ._addresses import Scope
 from ._block_plan import Access, BlockPlan
 from ._branches import branch, under
 from ._bulk_copies import BulkWriter, is_bulk
-from ._join_threads import join_threads
+from ._join_threads import join_threads, joined_alone
 from ._launch import Launch, allocate_first
 from ._loop_values import Known
 from ._lowering import Lowering
@@ -53,8 +64,8 @@ class GpuLowering(Lowering):
         self.products = ProductWriter(self.at, self.buffers, self.plans)
         self.bulk = BulkWriter(self.at, self.buffers, self.plans)
         self.unrolled = UnrolledLoops(self.at, self.plans, self.writer)
-        self.arrivals: dict[str, tuple[SSAValue, int]] = {}
-        """The barriers of pipelined loops, and how many there are."""
+        self.arrivals: dict[str, tuple[SSAValue, int, Mapping[str, int]]] = {}
+        """The barriers of pipelined loops, how many there are, and the blocks of a cluster on each of its axes."""
         self.aligned = _read_by_descriptors(func) if warps else set()
         self.arriving: tuple[str, ...] = ()
         """The axes of blocks of which the last one runs what is being written."""
@@ -140,6 +151,8 @@ class GpuLowering(Lowering):
             self.products.write(op)
         elif self._is_written_once(op):
             write_once(self.at, op, lambda: self._children(op))
+        elif joined := self._joined_in_copies(op):
+            self._join_copies(*joined)
         else:
             super()._loop(op)
 
@@ -148,6 +161,37 @@ class GpuLowering(Lowering):
         if not self.warps or op.size == 1 or self._kind(op) != "unrolled":
             return False
         return self.unrolled.may_be_written_once(op, prod(loop.size for loop in self.virtual))
+
+    def _joined_in_copies(self, op: ForOp) -> tuple[list[ForOp], BlockPlan] | None:
+        """The copies of a reduction over threads that an unrolled loop makes, where they may be written together."""
+        if not self.warps or self.virtual or op.size == 1 or self._kind(op) != "unrolled":
+            return None
+        found = joined_alone(op, self.plans)
+        return found if found is not None and all(map(self._is_known_in_copies, found[0])) else None
+
+    def _is_known_in_copies(self, loop: ForOp) -> bool:
+        return loop.size == 1 or self._kind(loop) == "unrolled" or loop.size == self.launch.sizes.get(loop.loop_kind)
+
+    def _join_copies(self, loops: Sequence[ForOp], plan: BlockPlan) -> None:
+        """Write all copies of a reduction over threads, which wait together."""
+        self.at.scopes.append(Scope(self.at.here.block))
+        counts = [range(1 if is_bound(loop) else loop.size) for loop in loops]
+        copies = [partial(self._in_copy, loops, values) for values in product(*counts)]
+        join_threads(self.launch, self.writer, plan, self.warps, copies)
+        self.at.scopes.pop()
+        self.at.here.loads.clear()
+
+    @contextmanager
+    def _in_copy(self, loops: Sequence[ForOp], values: Sequence[int]) -> Iterator[None]:
+        """Know the values of loops, of those bound to threads their place."""
+        with ExitStack() as stack:
+            for loop, value in zip(loops, values, strict=True):
+                if is_bound(loop) and loop.size > 1:
+                    known = Known(self.launch.threads[loop.loop_kind], len(self.at.scopes) - 1)
+                    stack.enter_context(self.at.valued(loop.loop_name, known, (0, loop.size - 1)))
+                else:
+                    stack.enter_context(self.at.valued(loop.loop_name, value, (value, value)))
+            yield
 
     def _bound(self, op: ForOp) -> None:
         kind = op.loop_kind
@@ -178,7 +222,7 @@ class GpuLowering(Lowering):
     def _child(self, child: Operation) -> None:
         if isinstance(child, BarrierOp):
             if not any(self.at.condition(c) is False for c in child.conditions):
-                self.launch.barrier()
+                (self.launch.barrier if child.cluster is None else self.launch.meet_in_clusters)()
         elif isinstance(child, KernelStep):
             self.at.here.block.add_op(child.clone())
             if isinstance(child, kernel.WarpGroupWaitOp):
@@ -241,9 +285,12 @@ class GpuLowering(Lowering):
         name, stages = op.label.data, op.stages.data
         if op.start is not None:
             barriers = self.launch.allocate(f"{name}_arrivals", i64, stages, "shared")
-            self.arrivals[name] = barriers, stages
+            self.arrivals[name] = barriers, stages, {axis: self.launch.sizes[axis] for axis in op.axes}
             self._first_thread(lambda: self._start(barriers, stages))
-            self.launch.barrier()
+            if op.axes:
+                self.launch.wait_in_clusters(op.axes)
+            else:
+                self.launch.barrier()
             return
         barrier, index = self._arrival(name)
         parity = self.at.scalar(self.at.fixed(axis(name) // stages % 2))
@@ -255,7 +302,7 @@ class GpuLowering(Lowering):
         self.at.here.block.add_op(kernel.ProxyFenceOp())
 
     def _arrival(self, name: str) -> tuple[SSAValue, SSAValue]:
-        barriers, stages = self.arrivals[name]
+        barriers, stages, _ = self.arrivals[name]
         return barriers, self.at.scalar(self.at.fixed(axis(name) % stages))
 
     def _copy_in_bulk(self, name: str, nests: Sequence[ForOp]) -> None:
@@ -263,7 +310,7 @@ class GpuLowering(Lowering):
         expected = sum(self.bulk.bytes_of(nest) for nest in nests)
         self.at.here.block.add_op(kernel.BarrierExpectOp(barrier, index, expected))
         for nest in nests:
-            self.bulk.write(nest, (barrier, index))
+            self.bulk.write(nest, (barrier, index), self.arrivals[name][2])
 
     # -- statements ---------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from xdsl.dialects.builtin import MemRefType
@@ -10,36 +12,64 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.index import IndexExpr
+from ...dialects.loop import BlockOp, ForOp
 from ...dialects.target import WARP
+from ..analysis.nest import only_child
 from ._block_body import BodyWriter
 from ._block_plan import BlockPlan
 from ._branches import branch, under
 from ._launch import Launch
+from ._told_apart import joins_threads
+
+Copies = Sequence[Callable[[], AbstractContextManager[None]]]
+"""The instances of a statement in a thread, by what lets their places be known."""
 
 
-def join_threads(launch: Launch, writer: BodyWriter, plan: BlockPlan, warps: bool) -> None:
-    """Write the instance that each thread has of `plan`, join what the threads have, and store the result.
+def joined_alone(nest: ForOp, plans: Mapping[BlockOp, BlockPlan]) -> tuple[list[ForOp], BlockPlan] | None:
+    """The loops of a nest of nothing but a reduction over threads, and its plan; None for others."""
+    loops, inner = list[ForOp](), only_child(nest)
+    while isinstance(inner, ForOp):
+        loops.append(inner)
+        inner = only_child(inner)
+    plan = plans[inner] if isinstance(inner, BlockOp) else None
+    return ([nest, *loops], plan) if plan is not None and joins_threads(plan) else None
 
-    With `warps` the threads of a warp pass values on by shuffles.
+
+def join_threads(
+    launch: Launch, writer: BodyWriter, plan: BlockPlan, warps: bool, copies: Copies = (nullcontext,)
+) -> None:
+    """Write the instances that each thread has of `plan`, join what the threads have, and store the results.
+
+    With `warps` the threads of a warp pass values on by shuffles. All copies then wait for each other's warps once.
 
     PassFailedException where the reduction is not over all threads of one axis, with a named combiner and nothing else.
     """
     size = _size(launch, plan, warps)
     position = launch.threads["threadIdx.x"]
     for number, access in enumerate(plan.writes):
-        element = _element(access.buffer)
-        joined = _own_value(launch, writer, plan, number, element)
+        own = []
+        for known in copies:
+            with known():
+                own.append(_own_value(launch, writer, plan, number, _element(access.buffer)))
         if warps:
-            of_warp = _within_warp(launch, writer, plan, joined, size)
-            joined = _across_warps(launch, writer, plan, of_warp, size, position)
+            of_warps = _within_warp(launch, writer, plan, own, size)
+            totals = _across_warps(launch, writer, plan, of_warps, size, position)
         else:
-            joined = _through_memory(launch, writer, plan, joined, size, position)
-        finish = partial(_finish, launch, writer, plan, number, joined, launch.is_below(position, size, 1))
-        rows = [c for c in _open_conditions(launch, plan) if "threadIdx.x" not in c.axes()]
-        if rows and access.place.scope != "local":
-            under(launch.at, rows, finish)
-        else:
-            finish()
+            totals = [_through_memory(launch, writer, plan, value, size, position) for value in own]
+        for known, joined in zip(copies, totals, strict=True):
+            with known():
+                _finish_where_needed(launch, writer, plan, number, joined, launch.is_below(position, size, 1))
+
+
+def _finish_where_needed(
+    launch: Launch, writer: BodyWriter, plan: BlockPlan, number: int, joined: SSAValue, is_first: SSAValue
+) -> None:
+    finish = partial(_finish, launch, writer, plan, number, joined, is_first)
+    rows = [c for c in _open_conditions(launch, plan) if "threadIdx.x" not in c.axes()]
+    if rows and plan.writes[number].place.scope != "local":
+        under(launch.at, rows, finish)
+    else:
+        finish()
 
 
 def _finish(
@@ -103,37 +133,54 @@ def _own_value(launch: Launch, writer: BodyWriter, plan: BlockPlan, number: int,
     return launch.at.here.add(kernel.LoadOp(held, zero, 0, element, 0))
 
 
-def _within_warp(launch: Launch, writer: BodyWriter, plan: BlockPlan, value: SSAValue, size: int) -> SSAValue:
+def _within_warp(
+    launch: Launch, writer: BodyWriter, plan: BlockPlan, values: Sequence[SSAValue], size: int
+) -> Sequence[SSAValue]:
+    """Each value joined within warps, all of them step by step, as a step takes long to answer."""
     distance = min(size, WARP) // 2
     while distance:
-        other = launch.at.here.add(kernel.ShuffleOp(value, distance))
-        value = writer.combine(plan, value, other)
+        others = [launch.at.here.add(kernel.ShuffleOp(value, distance)) for value in values]
+        values = [writer.combine(plan, value, other) for value, other in zip(values, others, strict=True)]
         distance //= 2
-    return value
+    return values
 
 
 def _across_warps(
-    launch: Launch, writer: BodyWriter, plan: BlockPlan, value: SSAValue, size: int, position: SSAValue
-) -> SSAValue:
-    """One value of each warp through shared memory; every thread joins them all."""
+    launch: Launch,
+    writer: BodyWriter,
+    plan: BlockPlan,
+    values: Sequence[SSAValue],
+    size: int,
+    position: SSAValue,
+) -> Sequence[SSAValue]:
+    """Values of each warp through shared memory; every thread joins them all."""
     warps = size // WARP
     if warps <= 1:
-        return value
-    element = value.type
-    shared = launch.allocate(f"{plan.name}_warps", element, warps, "shared")
+        return values
+    element = values[0].type
+    shared = launch.allocate(f"{plan.name}_warps", element, warps * len(values), "shared")
     at = launch.at
     warp, lane = launch.quotient(position, WARP, size)
+
+    def store() -> None:
+        for number, value in enumerate(values):
+            at.here.block.add_op(kernel.StoreOp(value, shared, warp, number * warps, 0))
+
     launch.barrier()
-    branch(
-        launch.at,
-        launch.is_below(lane, WARP, 1),
-        lambda: at.here.block.add_op(kernel.StoreOp(value, shared, warp, 0, 0)),
-    )
+    branch(launch.at, launch.is_below(lane, WARP, 1), store)
     launch.barrier()
-    zero = at.constant(0)
-    total = at.here.add(kernel.LoadOp(shared, zero, 0, element, 0))
-    for number in range(1, warps):
-        other = at.here.add(kernel.LoadOp(shared, zero, number, element, 0))
+    return [_total(launch, writer, plan, shared, number * warps, warps) for number in range(len(values))]
+
+
+def _total(launch: Launch, writer: BodyWriter, plan: BlockPlan, shared: SSAValue, start: int, warps: int) -> SSAValue:
+    """The total of the values of all warps, which are neighbours from a place on."""
+    assert isinstance(shared.type, MemRefType)
+    found = [
+        launch.at.here.add(kernel.LoadOp(shared, launch.at.constant(0), start + number, shared.type.element_type, 0))
+        for number in range(warps)
+    ]
+    total, *others = found
+    for other in others:
         total = writer.combine(plan, total, other)
     return total
 

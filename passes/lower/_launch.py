@@ -74,9 +74,13 @@ class Launch:
         self.at.here.loads.clear()
         return last
 
+    def meet_in_clusters(self) -> None:
+        """Let the blocks of a cluster wait for each other, and see nothing new."""
+        self.at.here.block.add_op(kernel.ClusterMeetOp())
+
     def wait_in_clusters(self, kinds: Sequence[str]) -> None:
         """Let the blocks along axes, which are a cluster, wait for each other."""
-        self.clustered = tuple(kinds)
+        self.clustered = tuple(dict.fromkeys((*self.clustered, *kinds)))
         self.at.here.block.add_op(kernel.ClusterBarrierOp())
         self.at.here.loads.clear()
 

@@ -38,9 +38,10 @@ from ...dialects.loop import (
     statements,
 )
 from ...dialects.target import Target, target_of
+from ..analysis.access import loops_around
 from ..analysis.nest import block_names, buffer_names, fresh_buffer_name, fresh_name, functions_on_loops, new_loop
 from ..analysis.placement import whole
-from ..schedule._marks import PIPELINE_BULK, PIPELINE_REGISTERS, PIPELINE_STAGES
+from ..schedule._marks import PIPELINE_BULK, PIPELINE_CLUSTER, PIPELINE_REGISTERS, PIPELINE_STAGES
 from ._product_waits import goes_on, is_of_warp_group, wait_for_products
 from ._run_ahead import ASYNCHRONOUS, BEYOND, BULK, blocks_of, run_ahead
 from ._starts import starts_before
@@ -119,6 +120,8 @@ class _Pipeline:
         self.bulk = [nest for nest in copies if by_engine and _is_bulk(nest)]
         for nest in self.bulk:
             _require_once(loop, nest)
+        self.across = _across(loop) if self.bulk else ()
+        """The axes of blocks that are a cluster, and share what they copy in bulk."""
         by_threads = [nest for nest in copies if nest not in self.bulk]
         self.by_itself = [nest for nest in by_threads if by_itself and _may_be_asynchronous(nest)]
         self.held = [nest for nest in by_threads if nest not in self.by_itself]
@@ -147,7 +150,10 @@ class _Pipeline:
         owned = [op for op in self.loop.body.block.ops if isinstance(op, AllocOp)]
         for alloc in owned:
             alloc.detach()  # type: ignore[no-untyped-call]
-        start: list[Operation] = [ArrivalsOp(self.loop.loop_name, self.ahead + 1, start=True)] if self.bulk else []
+        stages, across = self.ahead + 1, self.across
+        start: list[Operation] = []
+        if self.bulk:
+            start.append(ArrivalsOp(self.loop.loop_name, stages, start=True, across=across))
         if self.shows and not self.lags:
             start.insert(0, ProxyFenceOp())
         parent.insert_ops_before([*registers, *owned, *start, *self._before()], self.loop)
@@ -172,7 +178,7 @@ class _Pipeline:
         fetched = [*map(self._by_engine, self.bulk), *map(self._asynchronous, self.by_itself), *loads]
         wait: list[Operation] = [ArrivalsOp(self.loop.loop_name, self.ahead + 1)] if self.bulk else []
         wait += [WaitOp(self.ahead - 1)] if self.by_itself else []
-        ahead = [BarrierOp(), self._later(fetched), *self._commit()]
+        ahead = [BarrierOp(cluster=bool(self.across)), self._later(fetched), *self._commit()]
         first = body.first_op
         assert first is not None
         if self.lags:
@@ -249,6 +255,18 @@ def _may_be_asynchronous(nest: Nest) -> bool:
 
 def _is_bulk(nest: Nest) -> bool:
     return isinstance(nest, ForOp) and all(PIPELINE_BULK in block.notes for block in blocks_of(nest))
+
+
+def _across(loop: ForOp) -> tuple[str, ...]:
+    """The axes of several blocks of a cluster that share boxes; PassFailedException where they end apart."""
+    note = loop.notes.get(PIPELINE_CLUSTER)
+    axes = note.data.split() if isinstance(note, StringAttr) else []
+    found = {each.loop_kind for each in loops_around(loop) if each.size > 1}
+    across = tuple(axis for axis in axes if axis in found)
+    if across and loop.ends is not None:
+        rule = f"loop '{loop.loop_name}' ends where data or tiles say, and blocks of a cluster wait in it"
+        raise PassFailedException(f"lw-expand-pipelines: {rule}: pipeline it without cluster")
+    return across
 
 
 def _require_once(loop: ForOp, nest: Nest) -> None:

@@ -23,6 +23,9 @@ PIPELINE_REGISTERS = "pipeline_registers"
 PIPELINE_BULK = "pipeline_bulk"
 """The annotation of copies that run ahead as boxes, which the copy engine of a device copies where it has one."""
 
+PIPELINE_CLUSTER = "pipeline_cluster"
+"""The annotation of a pipelined loop by the axes of blocks that are a cluster, which share the boxes that they want."""
+
 BLOCKS_PER_SM = "blocks_per_sm"
 """The annotation of a loop of thread blocks by how many are to fit a multiprocessor at once."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, IntegerAttr, MemRefType, UnitAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, IntegerAttr, MemRefType, StringAttr, UnitAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -16,7 +16,7 @@ from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_
 from ..analysis.access import is_under, readers, writers
 from ..analysis.nest import buffer_name, fresh_name, function_of
 from ..primitive import Primitive, ScheduleError
-from ._marks import PIPELINE_BULK, PIPELINE_REGISTERS, PIPELINE_STAGES
+from ._marks import PIPELINE_BULK, PIPELINE_CLUSTER, PIPELINE_REGISTERS, PIPELINE_STAGES
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class StagesPlan:
     stages: int
     registers: bool = False
     bulk: bool = False
+    cluster: tuple[str, ...] = ()
 
 
 def is_copy(block: BlockOp) -> bool:
@@ -77,6 +78,8 @@ def add_stages(plan: StagesPlan) -> None:
     through = {PIPELINE_REGISTERS: UnitAttr()} if plan.registers else {}
     through |= {PIPELINE_BULK: UnitAttr()} if plan.bulk else {}
     plan.loop.annotate(PIPELINE_STAGES, stages)
+    if plan.cluster:
+        plan.loop.annotate(PIPELINE_CLUSTER, StringAttr(" ".join(plan.cluster)))
     for copy in plan.copies:
         copy.annotations = DictionaryAttr({**copy.notes, PIPELINE_STAGES: stages, **through})
         buffer = copy.outputs[0]

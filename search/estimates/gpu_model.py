@@ -73,6 +73,14 @@ copies on their way with sums of 8x8, 47 to 70 with 8x16; 24 are counted."""
 LAUNCH_S = 1.5e-6
 """Seconds from one kernel of a graph to the next. A choice: it decides where a second kernel pays, and nothing beside
 kernels that take long."""
+LARGE_CLUSTER_CORES = 0.9
+"""Part of the multiprocessors that clusters of more than two blocks can be placed on, as each lies within a group of
+them: 30 clusters of four and 15 of eight, of one block to a multiprocessor, run at once on the 132 of an H200, and 66
+of two. Products of 128 rows with 4096 columns and terms in 32 clusters of four take 21.4 to 22.6 us, where the same
+blocks and a second kernel take 13.2."""
+CLUSTER_READ_BYTES = 96
+"""Bytes that a thread of a cluster which adds up parts has under way, about: six vectors. Of such products in two parts
+tiles of 64 x 128 take 17.3 us by 128 threads, 15.1 by 256, and 15.1 to 16.1 with a second kernel."""
 CLUSTER_JOIN_S = 1.1e-6
 """The same for blocks of a cluster that wait for each other and read what they wrote. On an H200 they saved 0.3 to 0.5
 us over a second kernel with the same tiles, for products, convolutions and attention of 3 to 7 us."""

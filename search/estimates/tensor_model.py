@@ -17,9 +17,11 @@ from ..sketch.hole import Columns
 from .gpu_model import (
     BARRIER_CYCLES,
     CLUSTER_JOIN_S,
+    CLUSTER_READ_BYTES,
     FILL_BYTES_PER_CYCLE_SM,
     FILL_INSTRUCTIONS,
     GLOBAL_LATENCY,
+    LARGE_CLUSTER_CORES,
     LAUNCH_S,
     MEMORY_BYTES_PER_S,
     SHARED_RESERVED,
@@ -52,7 +54,8 @@ class TensorModel:
     matrices of a warp along each side, steps of the intrinsic between two fills, fills under way, rows of tiles that
     are taken together, and parts of k on blocks of their own ("" for one), which a
     second kernel joins, or blocks that are `clustered`. `vectors` are the elements that a thread copies at once of each
-    factor.
+    factor. `cluster` names the blocks along rows and along columns of tiles that share what they copy, if any do,
+    and rows and columns `beyond` those that are asked for are less than a tile's then.
     """
 
     target: Target
@@ -68,6 +71,8 @@ class TensorModel:
     group: str
     split: str = ""
     clustered: bool = False
+    cluster: tuple[str, ...] = ()
+    beyond: tuple[int, int] = (0, 0)
 
     @property
     def _bytes(self) -> int:
@@ -131,10 +136,20 @@ class TensorModel:
         tiles = self._tile(c)
         for extent, tile in zip(self.rows, tiles, strict=True):
             mask &= extent % tile == 0
-        mask &= self._copies_fit(c) & (self.rows[0] // tiles[0] % c[self.group] == 0)
+        down, across = self._shared_by(c)
+        mask &= self._copies_fit(c) & (self.rows[0] // tiles[0] % (c[self.group] * down) == 0)
+        mask &= self.rows[1] // tiles[1] % across == 0
         if self.split:
             mask &= self.depth % c[self.split] == 0
         return np.asarray(mask & (self._part(c) % fill == 0) & (c[self.stages] <= self._part(c) // fill))
+
+    def _shared_by(self, c: Columns) -> tuple[Array, Array]:
+        """Blocks of a cluster along rows of tiles, which want the same columns, and along columns of tiles."""
+        if not self.cluster:
+            one = np.ones(len(c[self.steps]))
+            return one, one
+        down, across = (np.asarray(c[name], np.float64) for name in self.cluster)
+        return down, across
 
     def _copies_fit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """True where threads copy a tile in whole rounds, or few of them idle."""
@@ -197,12 +212,28 @@ class TensorModel:
 
     def _cycles(self, c: Columns) -> Array:
         """Cycles from the first block of threads to the last."""
-        cores, resident, blocks = max(1, self.target.cores), self._resident(c), self.blocks(c)
-        whole, rest = rounds_of(blocks, cores, resident)
+        resident, blocks = self._resident(c), self.blocks(c)
+        whole, rest = rounds_of(blocks, self._cores(c), resident)
         fills = self._part(c) / self._fill(c) + np.minimum(c[self.stages] - 1.0, 1)
         once = self._of_fill(c, np.maximum(1.0, rest))
         busy = fills * (whole * self._of_fill(c, resident) + np.where(rest > 0, once, 0.0))
         return np.asarray(busy + self._of_ends(c, whole + (rest > 0)))
+
+    def _cores(self, c: Columns) -> Array:
+        """Multiprocessors that blocks can be placed on, all of a cluster near each other."""
+        cores = np.full(len(c[self.steps]), float(max(1, self.target.cores)))
+        return np.where(c[self.split] > 2, LARGE_CLUSTER_CORES * cores, cores) if self.clustered else cores
+
+    def _of_join(self, c: Columns) -> Array:
+        """Seconds from the parts of a tile to their sums, without what both cost memory.
+
+        The threads of a cluster read what each of its blocks has of their share, which is a tile's.
+        """
+        if not self.clustered:
+            return np.full(len(c[self.steps]), LAUNCH_S)
+        rate = np.minimum(FILL_BYTES_PER_CYCLE_SM, self.threads(c) * CLUSTER_READ_BYTES / GLOBAL_LATENCY)
+        read = np.prod(self._tile(c), axis=0) * self.intrinsic.c.bytes
+        return np.asarray(CLUSTER_JOIN_S + read / rate / CLOCK_HZ)
 
     def _of_ends(self, c: Columns, rounds: Array) -> Array:
         """Cycles in which blocks begin and end, and nothing is multiplied, of so many rounds of blocks."""
@@ -214,8 +245,7 @@ class TensorModel:
         moved = self.batch * sum(self.rows) * self.depth * self._bytes + results * sums
         seconds = np.maximum(self._cycles(c) / CLOCK_HZ, moved / MEMORY_BYTES_PER_S) + LAUNCH_S
         if self.split:
-            join = CLUSTER_JOIN_S if self.clustered else LAUNCH_S
-            seconds = seconds + join + 2.0 * results * c[self.split] * sums / MEMORY_BYTES_PER_S
+            seconds = seconds + self._of_join(c) + 2.0 * results * c[self.split] * sums / MEMORY_BYTES_PER_S
         return np.asarray(seconds)
 
 
@@ -231,7 +261,7 @@ def resident_blocks(target: Target, threads: Array, shared_bytes: Array, registe
     return np.asarray(np.maximum(1, np.minimum(most, on.registers // (registers * threads))))
 
 
-def rounds_of(blocks: Array, cores: int, resident: Array) -> tuple[Array, Array]:
+def rounds_of(blocks: Array, cores: Array | int, resident: Array) -> tuple[Array, Array]:
     """Rounds in which all multiprocessors have as many blocks as fit, and the blocks of each in what is left."""
     whole = blocks // (cores * resident)
     return whole, np.ceil((blocks - whole * cores * resident) / cores)

@@ -41,7 +41,7 @@ from ._gpu_joins import (
     split_off,
     width_in,
 )
-from ._gpu_tensor_plan import SidePlan, TensorPlan
+from ._gpu_tensor_plan import CLUSTER_AXES, SidePlan, TensorPlan
 
 HALF_BYTES, WHOLE = 2, 8
 """Bytes of an element, of which two neighbours are the word that threads exchange, and elements of a store."""
@@ -84,7 +84,8 @@ def write_tensor(draft: Draft, plan: TensorPlan, pads: Sequence[str], out: str) 
         draft.do(Pragma, block=plan.block, loop=loops.block, blocks_per_sm=plan.resident)
     around = {loop.loop_name: loop for loop in draft.block(plan.block).enclosing_loops}
     if copies_of(around[loops.fill]):
-        draft.do(Pipeline, block=plan.block, loop=loops.fill, stages=plan.stages, bulk=int(plan.bulk))
+        cluster = " ".join(CLUSTER_AXES) if plan.cluster else ""
+        draft.do(Pipeline, block=plan.block, loop=loops.fill, stages=plan.stages, bulk=int(plan.bulk), cluster=cluster)
 
 
 def _tile(draft: Draft, plan: TensorPlan) -> _Loops:
@@ -109,8 +110,13 @@ def _tile(draft: Draft, plan: TensorPlan) -> _Loops:
     clustered = plan.division if plan.division is not None and plan.division.clustered else None
     if clustered is not None:
         batch = [name for name in batch if name != clustered.part]
-    around, within = draft.split(block, i0, (0, plan.group))
-    draft.order(block, [*batch, around, j0, within, i1, j1, *in_warp, k0, k1, i2, j2, *own, k2])
+    around, within, *down = draft.split(
+        block, i0, (0, plan.group, *plan.cluster[:1]) if plan.cluster else (0, plan.group)
+    )
+    j0, *across = draft.split(block, j0, (0, *plan.cluster[1:])) if plan.cluster else (j0,)
+    draft.order(block, [*down, *across, *batch, around, j0, within, i1, j1, *in_warp, k0, k1, i2, j2, *own, k2])
+    for loop, axis in zip((*down, *across), CLUSTER_AXES, strict=False):
+        draft.do(Bind, block=block, loop=loop, thread=axis)
     lane = draft.fuse(block, in_warp)
     if clustered is not None:
         bind_part(draft, block, clustered.part)

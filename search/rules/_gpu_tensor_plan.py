@@ -76,6 +76,11 @@ PARTS = 4
 """Parts of eight columns that a thread of a warp group writes at once where results are of two bytes: 16 bytes, which
 it gets from three neighbours for its own. A store of 4 bytes a thread would leave half of each sector of 32 untouched.
 """
+CLUSTER_AXES = ("blockIdx.z", "blockIdx.y")
+"""Axes of the blocks of a cluster that are neighbours along rows, or along columns, of tiles."""
+IN_CLUSTER = (1, 2)
+"""Blocks of a cluster along rows, or along columns, of tiles. Of four, 30 clusters fit an H200 where a block has 200 KB
+of shared memory to itself, 120 of 132 multiprocessors: products of 1000 x 1512 x 2056 took two rounds."""
 RESIDENT = (1, 2, 3)
 """Blocks that registers are to let fit a multiprocessor, so that one begins while another one ends."""
 
@@ -119,7 +124,8 @@ class TensorPlan:
     """A product in tiles of warps, or warp groups: `sides` are those of `a` and of `b`, `warps` all of a block.
 
     A `width` is chosen where the family has several members; `resident` blocks of a multiprocessor for warp groups.
-    `parts` of eight columns are written at once.
+    `parts` of eight columns are written at once. With a `cluster`, so many neighbours along rows and along columns of
+    tiles share what they copy.
     """
 
     block: str
@@ -136,6 +142,7 @@ class TensorPlan:
     width: Width | None
     resident: Hole | None
     parts: int
+    cluster: tuple[Hole, Hole] | None = None
 
     def numbers(self) -> Iterator[Hole | Derived]:
         """Return the holes and derived numbers in the order they have in a sketch."""
@@ -144,6 +151,7 @@ class TensorPlan:
         for side in reversed(self.sides):
             yield from (side.tiles, side.warps)
         yield from (self.steps, self.stages, self.group, self.warps)
+        yield from self.cluster or ()
         if self.resident is not None:
             yield self.resident
 
@@ -167,10 +175,12 @@ def plan_tensor(
     target: Target,
     division: Division | None,
     in_halves: bool,
+    shared: bool = False,
 ) -> TensorPlan:
     """Plan the tiles of a product of matrices by a family of intrinsics; with `bulk` the copy engine brings factors.
 
-    Results `in_halves` are of two bytes, in whole tiles of columns that are neighbours.
+    Results `in_halves` are of two bytes, in whole tiles of columns that are neighbours. Factors that are `shared` go to
+    all blocks of a cluster that want them.
     """
     x, b_extent = product.intrinsic, product.b.extent
     listed = WARP_GROUPS if x.reads_shared else WARPS
@@ -187,6 +197,7 @@ def plan_tensor(
     fills = all_steps // steps.default
     rows = product.a.extent // (x.m * a.warps.default * a.tiles.default)
     groups = max(n for n in GROUPS if n <= listed.usual_group and rows % n == 0)
+    across = product.b.extent // (chosen * b.warps.default * b.tiles.default)
     holes = (a.warps, b.warps)
     return TensorPlan(
         block,
@@ -203,7 +214,18 @@ def plan_tensor(
         width,
         Hole(f"{block}_resident", RESIDENT, 1, "threads") if x.reads_shared else None,
         PARTS if x.reads_shared and in_halves else 1,
+        _cluster(block, across, rows // groups) if shared else None,
     )
+
+
+def _cluster(block: str, across: int, down: int) -> tuple[Hole, Hole]:
+    """Plan the blocks of a cluster; by default two beside each other where tiles `across` or `down` come in pairs."""
+    usual = (1, 2) if across % 2 == 0 else (2, 1) if down % 2 == 0 else (1, 1)
+    i, j = (
+        Hole.near(f"{block}_{axis}_cluster", IN_CLUSTER, count, "threads", f"{block}_{axis}")
+        for axis, count in zip("ij", usual, strict=True)
+    )
+    return i, j
 
 
 def has_whole_panels(product: Product, columns: int) -> bool:
@@ -271,6 +293,7 @@ def tensor_model(plan: TensorPlan) -> TensorModel:
         group=plan.group.name,
         split=plan.division.parts.name if plan.division is not None else "",
         clustered=plan.division is not None and plan.division.clustered,
+        cluster=tuple(hole.name for hole in plan.cluster or ()),
     )
     if plan.resident is None:
         return model

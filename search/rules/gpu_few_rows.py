@@ -48,10 +48,6 @@ THREADS = (32, 64, 128, 256)
 """Threads that join a dot product: whole warps."""
 COLUMNS = (1, 2, 4, 8)
 """Columns of a block of threads."""
-THREADS_BESIDE, COLUMNS_BESIDE = (128, 256), (2, 4, 8)
-"""The same where a block also sums over its rows alone, which takes as long as a column's arithmetic. A normalised row
-of 4096 halves by 14336 columns takes 28.5 us by 128 threads for two columns, 29.1 by 64 for four and 29.8 by 64 for
-one, by 6144 columns 13.4 for 14.1 us, as part of a network on an H200."""
 STEPS = (1, 2, 4)
 """Vectors of a column that a thread has under way."""
 
@@ -181,13 +177,9 @@ def plan_warp_dots(anchor: Anchor, target: Target, beside: Beside = NONE_BESIDE)
     rows = tuple(a.name for a in anchor.spatial if a.name not in wide.axes)
     outer = [a for a in anchor.spatial if a.name not in rows and a is not column]
     vector = _vector(anchor)
-    counts: tuple[int, ...] = THREADS
-    widths: tuple[int, ...] = COLUMNS
-    if beside.rows and terms.extent >= min(THREADS_BESIDE) * vector:
-        counts, widths = (THREADS_BESIDE, COLUMNS_BESIDE)
     holes = (
-        Hole.near(f"{block}_threads", counts, WARP, "threads"),
-        Hole.near(f"{block}_columns", widths, 1, "unroll", column.name),
+        Hole.near(f"{block}_threads", THREADS, WARP, "threads"),
+        Hole.near(f"{block}_columns", COLUMNS, 1, "unroll", column.name),
         Hole.near(f"{block}_steps", STEPS, 1, "unroll"),
     )
     model = GpuDotModel(
@@ -259,6 +251,7 @@ def _write(draft: Draft, plan: WarpDotPlan) -> None:
     draft.settled |= {block, partial, *copies}
     draft.names.append(f"{block}_dots")
     draft.models.append(plan.model)
+    draft.decisive += 1  # memory bounds them, as it does the others: what tells them apart is small, and estimated
     draft.limits.append(plan.model.limit)
 
 

@@ -7,12 +7,13 @@ loads its factors to registers, or of a warp group, which reads them from shared
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
 from ...dialects.intrinsics import Family, Intrinsic, families, intrinsics
 from ...dialects.target import Target
+from ...passes.primitive import ScheduleError
 from ...passes.schedule.pad import Pad
 from ...passes.schedule.transform_layout import TransformLayout
 from ..estimates.tensor_model import TensorModel
@@ -41,6 +42,10 @@ choice."""
 DEEP = 512
 """Steps of k from which on a reduction may be divided. A choice: 32 steps of instructions of 16, of which a part has
 some."""
+SHARED_FLOPS = 2e9
+"""Operations from which on blocks of clusters may share their factors. Products of 1000 x 1512 x 2056, whose rows lie
+across lines of the cache, take 18.5 us on an H200, and 14.8 with what two blocks share; those of 1024, 2.1e9, take 5.8
+and 6.2. A choice: smaller ones have few fills for each block."""
 GROUP_COLUMNS = 64
 """Columns that products of warp groups are padded to multiples of: fewer read shared memory for longer than they
 multiply (64 rows and n columns take (64 + n) / 4 cycles to read, n / 2 to multiply)."""
@@ -51,7 +56,8 @@ class TensorVariant:
     """One structure: intrinsics, one of which a candidate names, and which of them stands for all.
 
     Factors are copied in `bulk` by the copy engine, or by threads; steps of k may be divided among blocks, whose parts
-    are added up by a second kernel, or by these blocks, which are `clustered`.
+    are added up by a second kernel, or by these blocks, which are `clustered`. Factors that are `shared` go to all
+    blocks of a cluster that want them.
     """
 
     family: Family
@@ -59,10 +65,11 @@ class TensorVariant:
     bulk: bool = False
     split: bool = False
     clustered: bool = False
+    shared: bool = False
 
     @property
     def name(self) -> str:
-        ways = f"{'_bulk' * self.bulk}{'_split' * self.split}{'_clustered' * self.clustered}"
+        ways = f"{'_bulk' * self.bulk}{'_shared' * self.shared}{'_split' * self.split}{'_clustered' * self.clustered}"
         return f"tensor_{self.family.name.replace('.', '_')}{ways}"
 
 
@@ -155,7 +162,7 @@ def variants(draft: Draft, anchor: Anchor, target: Target) -> list[TensorVariant
     found = [(family, product) for family, product in _products(draft, anchor, target) if waste(product) <= MOST_WASTE]
     by_warps = [each for each in found if not each[1].intrinsic.reads_shared][:1]
     by_groups = [each for each in found if each[1].intrinsic.reads_shared and waste(each[1]) < DOUBTED_WASTE][:1]
-    return [
+    apart = [
         TensorVariant(family, product.intrinsic, bulk, split, clustered)
         for family, product in (*by_warps, *by_groups)
         for split, clustered in ((False, False), *((True, each) for each in ways_to_join(target)))
@@ -163,6 +170,8 @@ def variants(draft: Draft, anchor: Anchor, target: Target) -> list[TensorVariant
         for bulk in [_is_bulk(anchor, product, split)]
         if bulk or not (product.intrinsic.rounds and product.intrinsic.reads_shared)  # the copy engine rounds alone
     ]
+    large = any(2 * p.a.extent * p.b.extent * p.depth > SHARED_FLOPS for _, p in by_groups)
+    return [*apart, *(replace(one, shared=True) for one in apart if one.bulk and not one.split and large)]
 
 
 def _is_bulk(anchor: Anchor, product: Product, split: bool) -> bool:
@@ -209,6 +218,7 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
         anchor = write_division(draft, division)
     out = write_result(draft, anchor, division)
     product = _product(draft, anchor, variant)
+    asked = product.a.extent, product.b.extent
     steps = {} if variant.split else wide_steps(product)  # the copy engine writes no zeros behind the end of a part
     if padded := paddings(product) | steps:
         for name, extent in padded.items():
@@ -218,12 +228,25 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
         anchor = fresh
         product = _product(draft, anchor, variant)
     in_halves = writes_halves(draft, anchor.block, product, out)
-    plan = plan_tensor(anchor.block, product, variant.family, variant.bulk, target, division, in_halves)
+    plan = plan_tensor(anchor.block, product, variant.family, variant.bulk, target, division, in_halves, variant.shared)
     write_tensor(draft, plan, anchor.pads, out)
     if division is not None and division.clustered:
         join_tensor(draft, plan, division)
     elif division is not None:
         join_parts(draft, anchor.block, division)
     model = tensor_model(plan)
+    if variant.shared:
+        model = replace(model, beyond=_beyond(product, asked))
     draft.limits.append(model.limit)
     return model
+
+
+def _beyond(product: Product, asked: tuple[int, int]) -> tuple[int, int]:
+    """Rows and columns that padding adds; ScheduleError where tiles within may be of nothing else.
+
+    Each block of a cluster must compute something: one that is left out would not wait for the others.
+    """
+    a, b = (factor.extent - extent for factor, extent in zip(product.factors, asked, strict=True))
+    if any(added and len(f.rows) > 1 for added, f in zip((a, b), product.factors, strict=True)):
+        raise ScheduleError(None, "blocks of a cluster may have tiles of what was padded alone")
+    return a, b

@@ -68,6 +68,8 @@ class Draft:
     """The structures that rules have chosen: together the sketch's name."""
     models: list[CostEstimate] = field(default_factory=list)
     """Estimates of what rules have scheduled; their sum orders the sketches."""
+    decisive: int = 0
+    """Number of these that are to choose alone, without a cost model's correction."""
 
     @classmethod
     def of(cls, module: ModuleOp) -> Draft:
@@ -89,6 +91,7 @@ class Draft:
             {*self.settled},
             [*self.names],
             [*self.models],
+            self.decisive,
         )
 
     def with_steps(self, write: Callable[[Draft], object]) -> Draft | None:

@@ -110,6 +110,7 @@ def _finished(draft: Draft, name: str, module: ModuleOp, target: Target) -> Sket
         limits=tuple(draft.limits),
         describe=described,
         prior=described.prior,
+        decided=0 < draft.decisive == len(draft.models),
     )
 
 

@@ -113,15 +113,16 @@ def compared(
 def _by_estimates_alone(
     worth: Sequence[tuple[Sketch, npt.NDArray[np.int64]]], model: CostModel
 ) -> list[Compared] | None:
-    """Rows with their estimates, where a model has seen none like them; None where it has, or some have no estimate.
+    """Rows with their estimates, where these decide or a model has seen none like them; else None.
 
     What it is told of an estimate is relative to a candidate's own arithmetic. Parts that are added up have more of it,
     so that attention of a token was divided into too many.
     """
-    if not isinstance(model, General) or not all(sketch.prior and sketch.tensorized for sketch, _ in worth):
-        return None
-    if any(model.knows(sketch.features(rows)) for sketch, rows in worth):
-        return None
+    if not all(sketch.decided for sketch, _ in worth):
+        if not isinstance(model, General) or not all(sketch.prior and sketch.tensorized for sketch, _ in worth):
+            return None
+        if any(model.knows(sketch.features(rows)) for sketch, rows in worth):
+            return None
     return [
         Compared(sketch, rows, -np.log2(sketch.prior(sketch.columns(rows))), math.inf)
         for sketch, rows in worth

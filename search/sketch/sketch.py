@@ -20,7 +20,8 @@ class Sketch:
     """A schedule text with `<name>` for holes, and what holds for its candidates.
 
     Rows of a population are positions in the holes' choices. `limits` are masks over the columns, `features` an
-    `(n, f)` matrix, `prior` the estimated seconds `(n,)` by which random candidates are drawn.
+    `(n, f)` matrix, `prior` the estimated seconds `(n,)` by which random candidates are drawn. Where it is `decided`
+    these choose among its candidates without a cost model.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Sketch:
     limits: tuple[Limit, ...] = ()
     describe: Callable[[Columns, int], npt.NDArray[np.float32]] | None = None
     prior: Callable[[Columns], npt.NDArray[np.float64]] | None = None
+    decided: bool = False
 
     @property
     def n_decisions(self) -> int:

@@ -7,7 +7,9 @@ from xdsl.dialects.builtin import ModuleOp
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.build import build
+from loopwright.dialects import kernel
 from loopwright.dialects.target import parse_target
+from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
 
 H200 = "cuda model=h200"
 
@@ -62,6 +64,18 @@ def test_weights_are_read_in_vectors_and_kept_out_of_shared_memory() -> None:
         source = build(task.schedule_module(task.known_schedule()), parse_target(H200)).source
         assert sketch.name == "T_dense_dots" and f"reinterpret_cast<const {vectors}*>(&w[" in source
         assert "w_shared" not in source
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_sums_of_several_columns_wait_for_other_warps_once(columns: int) -> None:
+    """Each waited for by itself: 18 barriers behind 4 columns of two products and a norm."""
+    task = lw.SearchTask(dense(1, 24, 1024, "float16"), target=H200)
+    (sketch,) = task.sketches
+    taken = {"threads": 128, "columns": columns, "steps": 1}
+    row = [hole.choices.index(taken[hole.name.rsplit("_", 1)[1]]) for hole in sketch.holes]
+    module = task.schedule_module(sketch.schedule(np.array(row)))
+    lower_loop_to_kernel(module)
+    assert sum(isinstance(op, kernel.BarrierOp) for op in module.walk()) == 2
 
 
 def test_up_to_four_rows_nothing_else_is_tried() -> None:

@@ -1,6 +1,8 @@
 // RUN: xdsl-opt %s -p 'lw-cache-read{block=C buffer=A scope=shared},lw-cache-read{block=C buffer=B scope=shared},lw-compute-at{block=A_shared loop=k0},lw-compute-at{block=B_shared loop=k0},lw-storage-align{block=B_shared axis=0 factor=32 offset=8},lw-pipeline{block=C loop=k0 stages=3}' | filecheck %s --check-prefix=THREE
 // RUN: xdsl-opt %s -p 'lw-cache-read{block=C buffer=A scope=shared},lw-cache-read{block=C buffer=B scope=shared},lw-compute-at{block=A_shared loop=k0},lw-compute-at{block=B_shared loop=k0},lw-storage-align{block=B_shared axis=0 factor=32 offset=8},lw-pipeline{block=C loop=k0 stages=3 bulk=1}' | filecheck %s --check-prefix=BULK
 // RUN: xdsl-opt %s -p 'lw-cache-read{block=C buffer=A scope=shared},lw-cache-read{block=C buffer=B scope=shared},lw-compute-at{block=A_shared loop=k0},lw-compute-at{block=B_shared loop=k0},lw-storage-align{block=B_shared axis=0 factor=32 offset=8},lw-pipeline{block=C loop=k0 stages=3 registers=1 bulk=1}' --verify-diagnostics | filecheck %s --check-prefix=BOTH
+// RUN: xdsl-opt %s -p 'lw-split{block=C loop=i factors=0,2},lw-bind{block=C loop=i1 thread="blockIdx.y"},lw-cache-read{block=C buffer=A scope=shared},lw-cache-read{block=C buffer=B scope=shared},lw-compute-at{block=A_shared loop=k0},lw-compute-at{block=B_shared loop=k0},lw-pipeline{block=C loop=k0 stages=3 bulk=1 cluster="blockIdx.y"}' | filecheck %s --check-prefix=CLUSTER
+// RUN: xdsl-opt %s -p 'lw-cache-read{block=C buffer=A scope=shared},lw-cache-read{block=C buffer=B scope=shared},lw-compute-at{block=A_shared loop=k0},lw-compute-at{block=B_shared loop=k0},lw-pipeline{block=C loop=k0 stages=3 bulk=1 cluster="blockIdx.y"}' --verify-diagnostics | filecheck %s --check-prefix=APART
 // RUN: xdsl-opt %s -p 'lw-pipeline{block=C loop=k0 stages=2}' --verify-diagnostics | filecheck %s --check-prefix=NOTHING
 // RUN: xdsl-opt %s -p 'lw-cache-read{block=C buffer=A scope=shared},lw-cache-read{block=C buffer=B scope=shared},lw-compute-at{block=A_shared loop=k0},lw-compute-at{block=B_shared loop=k0},lw-pipeline{block=C loop=i stages=2}' --verify-diagnostics | filecheck %s --check-prefix=OUTER
 // RUN: xdsl-opt %s -p 'lw-cache-read{block=C buffer=A scope=shared},lw-cache-read{block=C buffer=B scope=shared},lw-compute-at{block=A_shared loop=k0},lw-compute-at{block=B_shared loop=k0},lw-pipeline{block=C loop=k0 stages=5}' --verify-diagnostics | filecheck %s --check-prefix=STAGES
@@ -76,3 +78,7 @@ func.func @mm(%A: memref<6x12xf32> {lw.name = "A"}, %B: memref<12x8xf32> {lw.nam
 // BULK: annotated {pipeline_stages = 3 : i64, pipeline_bulk}
 
 // BOTH: bulk must be 0, or 1 where registers is 0, got 1
+
+// CLUSTER: lw_loop.for k0 in 4 annotated {pipeline_stages = 3 : i64, pipeline_cluster = "blockIdx.y"} {
+
+// APART: a cluster takes bulk=1, and loops around bound to its axes, got 'blockIdx.y'; loops around are bound to no axis of blocks
