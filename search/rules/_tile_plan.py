@@ -16,6 +16,7 @@ from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, ReduceAxis, T
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole, Kind, Limit
 from ..structure.anchor import Anchor, Operand
+from ..structure.padding import PaddedWindow, padded_windows, part_read
 from ._ahead import may_be_packed_ahead
 from ._lanes import threads_pay, upto
 from ._reduce_steps import UNROLLED, covers, divides, divides_badly, steps_of
@@ -53,6 +54,11 @@ SHORTEST_LINE = 4
 """Elements that are next to each other in an operand, at least, to be copied in lines: as many as a part of a vector
 that is transposed in registers has. With 2 and 8 none of 58 default schedules changes (Zen 3)."""
 
+MUCH_PADDING = 0.5
+"""Part of a convolution's products, at most, whose pixel is no padding, for tiles that leave padding out beside those
+that read it from a copy. Of 14x14x2048 by 12, with 0.18, they take 6.6 ms for 29; of 17x17x128 with 7x7 taps (0.78) 5.9
+for 4.2, of 33x33x256 by 6 (0.78) 13.0 for 11.6, of 28x28x512 by 2 (0.91) 43 for 29 (Emerald Rapids, one core)."""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -84,8 +90,8 @@ class Variant:
         return f"{'_'.join(self.axes)}_{self.panel}{rows}{pads}{apart}"
 
 
-def variants(anchor: Anchor, target: Target) -> Iterator[Variant]:
-    """The structures worth searching for an anchor."""
+def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = ()) -> Iterator[Variant]:
+    """The structures worth searching for an anchor, which reads padding in `windows`."""
     groups = _grouped_axis(anchor)
     within = anchor.within_runs(groups)
     if groups == anchor.spatial[-1].name:
@@ -94,13 +100,22 @@ def variants(anchor: Anchor, target: Target) -> Iterator[Variant]:
         for panel in _panels(anchor, group):
             runs = groups if panel == "direct" or anchor is within else ""
             yield Variant(group, panel, False, runs=runs)
-            if anchor.pads and panel == "direct":
+            if anchor.pads and (panel == "direct" or left_out(windows, group)):
                 yield Variant(group, panel, True, runs=runs)
             if panel != "direct" and row_operand(anchor, group) is not None:
                 yield Variant(group, panel, False, packs_rows=True)
     for group in _channel_axes(within, target):
         for panel in _panels(within, group):
             yield Variant(group, panel, False, runs=groups)
+            if left_out(windows, group):
+                yield Variant(group, panel, True, runs=groups)
+
+
+def left_out(windows: Sequence[PaddedWindow], vector: Sequence[Axis]) -> Sequence[PaddedWindow]:
+    """The windows along which tiles leave out the steps that read padding alone: with pixels in lanes along none."""
+    lanes = {axis.name for axis in vector}
+    some = part_read(windows) <= MUCH_PADDING and lanes.isdisjoint(window.spatial for window in windows)
+    return windows if some else ()
 
 
 def _grouped_axis(anchor: Anchor) -> str:
@@ -199,6 +214,7 @@ class TilePlan:
     None where nothing is packed. `still` is the operand of the rows where it is packed too, `turned` how many of its
     rows are transposed together. `turning` are the cycles of an epilogue that writes along another axis. `numbers` are
     all holes and derived numbers, in the order they have in a sketch. `runs` keeps tiles within runs of filters.
+    `windows` are those of which tiles leave out the steps that read padding alone, which takes taps around channels.
     """
 
     anchor: Anchor
@@ -218,6 +234,7 @@ class TilePlan:
     turning: float
     numbers: tuple[Hole | Derived, ...]
     runs: Limit | None = None
+    windows: tuple[PaddedWindow, ...] = ()
 
     @property
     def block(self) -> str:
@@ -243,6 +260,7 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     """Plan the tiling of one variant of an anchor of a draft."""
     apart = variant.epilogue == "apart"
     run = anchor.run_of(variant.runs)
+    windows = left_out(padded_windows(draft.module, anchor), variant.vector) if variant.inline_pads else ()
     anchor = anchor.within_runs(variant.runs)
     turned_later = apart or variant.vector[-1] == anchor.spatial[-1]
     turning = turning_cycles(draft, anchor, apart) if turned_later else 0.0
@@ -259,7 +277,9 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     by_reuse = _row_tiles(anchor, variant, rows[-MOST_ROWS:], left, still)
     runs = _in_runs(variant, run, (lanes, vectors, vector_middle), by_reuse)
     padded = still is not None and variant.panel != "ahead"
-    reduce = tuple(_reduce_tile(anchor.block, axis, padded) for axis in anchor.reduce)
+    taps = {window.tap for window in windows}
+    in_turn = sorted(anchor.reduce, key=lambda axis: axis.name not in taps)  # of which tiles leave some out as a whole
+    reduce = tuple(_reduce_tile(anchor.block, axis, padded) for axis in in_turn)
     holes = [lanes, vectors, vector_middle]
     holes += [hole for tile in by_reuse for hole in (tile.inner, tile.middle)]
     holes += [hole for tile in reduce for hole in (tile.unroll, tile.block) if hole is not None]
@@ -290,6 +310,7 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
         turning,
         (*holes, *(number for number in (width, turned) if number is not None)),
         runs,
+        tuple(windows),
     )
 
 
@@ -389,6 +410,7 @@ def tile_model(plan: TilePlan) -> TileModel:
         panels=tuple(place for place, o in enumerate(plan.anchor.operands) if o in _packed_in_tiles(plan)),
         whole=frozenset(plan.padded),
         asks_sets=row_operand(plan.anchor, vector) is not None,
+        windows=plan.windows,
     )
 
 
