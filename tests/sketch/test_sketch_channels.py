@@ -106,9 +106,9 @@ def test_pixels_are_no_lanes_where_channels_are_last(k: int) -> None:
     assert {sketch.name.split("_")[0] for sketch in task.sketches} == {"ff"}
 
 
-def models(workload: Workload) -> dict[str, TileModel]:
+def models(workload: Workload, target: str = CPU) -> dict[str, TileModel]:
     """The estimates of a convolution's structures, by their names."""
-    task = lw.SearchTask(workload, target=CPU)
+    task = lw.SearchTask(workload, target=target)
     draft = Draft.of(task.module)
     draft.do(ComputeInline, block="T_bias_add")
     (anchor,) = anchors_in(draft.module)
@@ -121,6 +121,13 @@ def test_what_is_packed_in_lines_or_vectors_costs_less_than_single_lanes() -> No
     cycles = {name: model.pack_cycles for name, model in found.items()}
     assert cycles["ff_root"] == cycles["ff_inner"] == PACK_CYCLES
     assert cycles["xx_root"] == cycles["xx_inner"] == APART_PACK_CYCLES
+
+
+@pytest.mark.parametrize(("stride", "cycles"), [(2, PACK_CYCLES), (4, PACK_CYCLES), (5, APART_PACK_CYCLES)])
+def test_lanes_that_are_a_few_apart_are_loaded_together(stride: int, cycles: float) -> None:
+    """Where no model that was trained with another estimate chooses, which is on several threads."""
+    found = models(lambda: convolution(1, 5, 41, 17, 3, stride=stride), CPU.replace("cores=1", "cores=2"))
+    assert found["xx_root"].pack_cycles == found["xx_inner"].pack_cycles == cycles
 
 
 def test_lanes_that_are_stored_apart_are_charged() -> None:
