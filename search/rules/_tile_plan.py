@@ -57,8 +57,9 @@ that is transposed in registers has. With 2 and 8 none of 58 default schedules c
 
 MUCH_PADDING = 0.5
 """Part of a convolution's products, at most, whose pixel is no padding, for tiles that leave padding out beside those
-that read it from a copy. Of 14x14x2048 by 12, with 0.18, they take 6.6 ms for 29; of 17x17x128 with 7x7 taps (0.78) 5.9
-for 4.2, of 33x33x256 by 6 (0.78) 13.0 for 11.6, of 28x28x512 by 2 (0.91) 43 for 29 (Emerald Rapids, one core)."""
+that read it from a copy. They take 6.6 ms for 29 of 14x14x2048 by 12, which is 0.18, 15.3 for 34.3 of 33x33x512 by 18
+(0.40), with channels last 6.9 for 19.0; of 28x28 by 12 (0.51) 6.9 for 18.4 and 13.3 for 10.1, of 33x33 by 12 (0.57) 43
+for 60 and 20.4 for 20.0, of 33x33x256 by 6 (0.77) 13.0 for 11.6 (Emerald Rapids, one core)."""
 
 LONG_SUM = 256
 """Terms of a sum, at least, for estimates to choose lanes along channels. With 27 terms the stem of Inception takes 6.6
