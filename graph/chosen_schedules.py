@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..dialects.caller import warn_caller
+from ..dialects.target import Target
 from ..search.records import file as rec
 from ..search.records.file import Record, RecordWarning
 from ..search.records.index import History
@@ -32,17 +33,19 @@ class Known:
 class KnownSchedules:
     """Schedules known of kernels: in `records`, a file or records, in the histories applied around, and pre-tuned.
 
-    `versions` are those of the primitives that schedules are replayed by.
+    `versions` are those of the primitives that schedules are replayed by, for tasks of `target`.
     """
 
-    def __init__(self, records: str | os.PathLike[str] | Iterable[Record] | None, versions: Mapping[str, str]) -> None:
+    def __init__(
+        self, records: str | os.PathLike[str] | Iterable[Record] | None, versions: Mapping[str, str], target: Target
+    ) -> None:
         given: list[Record] = []
         if records is not None:
             given = rec.load(records, versions) if isinstance(records, str | os.PathLike) else list(records)
         self.versions = versions
         self.has_file = records is not None
         self._first = History(given)
-        self._histories = (self._first, *known_histories())
+        self._histories = (self._first, *known_histories(target))
         self._anchors = RecordedAnchors(self._histories)
         self._choices: dict[str, Choice] = {}
         self._known: dict[str, Known | None] = {}

@@ -136,8 +136,9 @@ class _News:
         self._told_s, self._latency_s = time.monotonic(), latency_s
 
     def _build(self) -> None:
-        backend = backend_path(self._tasks[0].target.kind)
-        known = KnownSchedules(self._job.records, load_backend(backend).versions())
+        target = self._tasks[0].target
+        backend = backend_path(target.kind)
+        known = KnownSchedules(self._job.records, load_backend(backend).versions(), target)
         found = zip(self._job.kernels, self._tasks, map(known.best, self._tasks), strict=True)
         build_all(backend, [Job(t.name, k.workload, best.schedule) for k, t, best in found if best is not None], 1)
 

@@ -43,11 +43,11 @@ def named_elsewhere(target: Target) -> Target:
     """Return this CPU's target as other machines compile for it; one that names another CPU as it is.
 
     It gets its architecture where its model is known here alone, and loses the features that others take for granted of
-    the model and this one does not show, as a virtual machine may not.
+    the model and this one does not show, as a virtual machine may not. A target has no word for other architectures.
     """
-    if target.arch or target.model != host_model():
-        return target
     arch, here = architecture(), set(host_features())
+    if target.arch or target.model != host_model() or arch not in GENERIC:
+        return target
     known = CPU_MODELS.get(target.model)
     usual = (known if known and known.arch == arch else GENERIC[arch]).features.split()
     told = target.features.split(",") if target.features else []

@@ -2,7 +2,7 @@
 
 The thread that calls runs the kernels, and hands their parallel loops to the others, its helpers. A loop waits for no
 helper that has not come to it: who comes late takes part in what is left of it, or in the next one. Helpers wait for
-the next loop awake for some microseconds, then asleep.
+the next loop awake for some microseconds, then asleep. Systems without pthreads have no helpers: who calls runs all.
 
 Helpers are threads of PyTorch's OpenMP runtime where PyTorch is loaded, for the length of a call: others beside them
 would compete with them for the cores. Else they are threads of our own, which stay for the next call. None is kept to
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Callable
 from functools import cache
 
@@ -20,7 +21,18 @@ from .cpu import architecture
 from .jit import LoadedSymbols, compile_text
 from .runtime import OpenMp, openmp_of_torch
 from .symbols import TEAM_SYMBOL
-from .team_text import HAND_OUT, OWNERS, OWNERS_BYTES, RUN, RUN_KERNELS, team_text
+from .team_text import (
+    CONDITION_AT,
+    FUTEX,
+    HAND_OUT,
+    KERNELS,
+    MONITOR,
+    OWNERS,
+    OWNERS_BYTES,
+    RUN,
+    RUN_KERNELS,
+    team_text,
+)
 
 _SPINS = 2000
 """Turns of `pause`, 45 ns each on a Xeon (Emerald Rapids), that a thread waits awake: 0.1 ms, longer than kernels
@@ -28,20 +40,36 @@ mostly take that one thread runs. OpenMP's wait for 14 ms. A choice: nobody meas
 
 
 class Team:
-    """Threads that help those that call, as what runs tables of kernels; `table` points to what kernels call."""
+    """Threads that help those that call, as what runs tables of kernels; `table` points to what kernels call.
 
-    def __init__(self, openmp: OpenMp | None) -> None:
-        text = compile_text(team_text(architecture(), openmp is not None)).object_code
-        code = LoadedSymbols(text, (RUN, RUN_KERNELS, HAND_OUT, OWNERS), openmp.symbols if openmp else ())
+    Without `threaded` there are none. They sleep by Linux's system call of the number `futex`, else by pthreads.
+    """
+
+    def __init__(self, openmp: OpenMp | None, threaded: bool, futex: int | None) -> None:
+        text = team_text(architecture(), openmp is not None, futex) if threaded else KERNELS
+        names = (RUN, RUN_KERNELS, HAND_OUT, OWNERS, MONITOR) if threaded else (RUN_KERNELS,)
+        code = LoadedSymbols(compile_text(text).object_code, names, openmp.symbols if openmp and threaded else ())
         code.keep()
-        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32)
-        self._run = kind(code.addresses[RUN])
         self._alone = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.addresses[RUN_KERNELS])
-        self.table = (ctypes.c_void_p * 1)(code.addresses[HAND_OUT])
-        owners = code.addresses[OWNERS]
-        os.register_at_fork(after_in_child=lambda: ctypes.memset(owners, 0, OWNERS_BYTES))
-        if openmp is not None:
-            openmp.make_forkable(self.table)
+        self.table = (ctypes.c_void_p * 1)(code.addresses.get(HAND_OUT))
+        if threaded:
+            kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32)
+            self._run = kind(code.addresses[RUN])
+            self._start_anew(code.addresses[OWNERS], code.addresses[MONITOR])
+            if openmp is not None:
+                openmp.make_forkable(self.table)
+
+    def _start_anew(self, owners: int, monitor: int) -> None:
+        """Make the state of a process with no helpers, now and in each child that is forked."""
+
+        def make() -> None:
+            ctypes.memset(owners, 0, OWNERS_BYTES)
+            library.pthread_mutex_init(ctypes.c_void_p(monitor), None)
+            library.pthread_cond_init(ctypes.c_void_p(monitor + CONDITION_AT), None)
+
+        library = ctypes.CDLL(None)
+        make()
+        os.register_at_fork(after_in_child=make)
 
     def runner(self, threads: int) -> Callable[[int, int], None]:
         """Return what runs the kernels of a table in order, any number of times, with so many threads."""
@@ -68,7 +96,7 @@ def symbols_of_team() -> tuple[tuple[str, int], ...]:
 
 @cache
 def _team(openmp: OpenMp | None) -> Team:
-    return Team(openmp)
+    return Team(openmp, os.name == "posix", FUTEX.get(architecture()) if sys.platform == "linux" else None)
 
 
 def _cpus() -> int:

@@ -79,8 +79,12 @@ _ME, _SLOT = 8, 16
 """Bytes behind the epoch that a helper is inside of, at which it finds its number and the slot, if it is our thread."""
 _SLOT_BYTES = _HELPERS + _LINE * MOST_THREADS
 OWNERS_BYTES = 8 * _SLOTS + _SLOTS * _SLOT_BYTES
-_FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
-"""The number of Linux's system call, by architecture (syscalls(2))."""
+FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "loongarch64": 98, "powerpc64le": 221, "s390x": 238}
+"""The number of Linux's system call, by architecture (syscalls(2)); others with 64 bits, and all with 32, sleep by a
+monitor of pthreads."""
+MONITOR, CONDITION_AT, MONITOR_BYTES = "lw_monitor", 128, 256
+"""A mutex of pthreads, and a condition so many bytes behind it: more than any system needs of them (macOS 64 and 48,
+glibc 48 and 48)."""
 _PAUSES = {"x86_64": "@llvm.x86.sse2.pause()", "aarch64": "@llvm.aarch64.hint(i32 1)"}
 _FUTEX_WAIT, _FUTEX_WAKE = 128, 129
 """FUTEX_WAIT and FUTEX_WAKE among the threads of a process (futex(2))."""
@@ -91,14 +95,18 @@ _NAP_US = 50
 without them; by its own waiting it would keep them from the core they share with it."""
 
 
-def team_text(arch: str, openmp: bool) -> str:
-    """Return the text of a team whose helpers are OpenMP's threads, else threads of its own."""
+def team_text(arch: str, openmp: bool, futex: int | None) -> str:
+    """Return the text of a team whose helpers are OpenMP's threads, else threads of its own.
+
+    They sleep by Linux's system call of that number; where there is none, by a monitor that who loads the text makes.
+    """
     head = f"""
 @{OWNERS} = global [{OWNERS_BYTES} x i8] zeroinitializer, align {_LINE}
-declare i64 @syscall(i64, ...)
-declare ptr @llvm.thread.pointer.p0()
+@{MONITOR} = global [{MONITOR_BYTES} x i8] zeroinitializer, align {_LINE}
+declare ptr @pthread_self()
 """
-    parts = [head, _pause(arch), _sleeping(_FUTEX[arch]), KERNELS, _FIND, _PUBLISH, _FINISH, _HELP]
+    sleeping = _MONITOR if futex is None else _sleeping(futex)
+    parts = [head, _pause(arch), sleeping, KERNELS, _FIND, _PUBLISH, _FINISH, _HELP]
     parts += [OPENMP_TEXT, _AWAIT, _IN_REGION] if openmp else [_OWN_THREADS]
     return "\n".join([*parts, _hand_out(openmp), _RUN])
 
@@ -128,6 +136,8 @@ def _pause(arch: str) -> str:
 def _sleeping(futex: int) -> str:
     call = f"call i64 (i64, ...) @syscall(i64 {futex}, ptr %word"
     return f"""
+declare i64 @syscall(i64, ...)
+
 define internal void @sleep(ptr %word, i32 %value) noinline {{
   %r = {call}, i32 {_FUTEX_WAIT}, i32 %value, ptr null, ptr null, i32 0)
   ret void
@@ -139,6 +149,36 @@ define internal void @wake(ptr %word) noinline {{
 }}
 """
 
+
+_MONITOR = f"""
+declare i32 @pthread_mutex_lock(ptr)
+declare i32 @pthread_mutex_unlock(ptr)
+declare i32 @pthread_cond_wait(ptr, ptr)
+declare i32 @pthread_cond_broadcast(ptr)
+
+define internal void @sleep(ptr %word, i32 %value) noinline {{
+  %l = call i32 @pthread_mutex_lock(ptr @{MONITOR})
+  %now = load atomic i32, ptr %word seq_cst, align 4
+  %same = icmp eq i32 %now, %value
+  br i1 %same, label %asleep, label %done
+asleep:
+{_at("condition", CONDITION_AT, f"@{MONITOR}")}
+  %w = call i32 @pthread_cond_wait(ptr %condition, ptr @{MONITOR})
+  br label %done
+done:
+  %u = call i32 @pthread_mutex_unlock(ptr @{MONITOR})
+  ret void
+}}
+
+define internal void @wake(ptr %word) noinline {{
+  %l = call i32 @pthread_mutex_lock(ptr @{MONITOR})
+{_at("condition", CONDITION_AT, f"@{MONITOR}")}
+  %b = call i32 @pthread_cond_broadcast(ptr %condition)
+  %u = call i32 @pthread_mutex_unlock(ptr @{MONITOR})
+  ret void
+}}
+"""
+"""Sleeping and waking as a futex does, but for all words at once: who is woken for nothing lies down again."""
 
 _FIND = f"""
 define internal ptr @find(i64 %wanted, i64 %new) {{
@@ -375,7 +415,7 @@ follow:
 }}
 
 define internal void @with_helpers(ptr %slot, ptr %table, i64 %number, i32 %threads) {{
-  %task = alloca [3 x ptr], align 8
+  %task = alloca [24 x i8], align 8
 {_at("tableat", 8, "%task")}
 {_at("numberat", 16, "%task")}
 {_at("endat", _END)}
@@ -393,7 +433,7 @@ define internal void @with_helpers(ptr %slot, ptr %table, i64 %number, i32 %thre
 
 _OWN_THREADS = f"""
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i32 @pthread_detach(i64)
+declare i32 @pthread_detach(ptr)
 
 define internal ptr @helper(ptr %mine) {{
 {_at("meat", _ME, "%mine")}
@@ -406,7 +446,7 @@ define internal ptr @helper(ptr %mine) {{
 
 define internal void @with_helpers(ptr %slot, ptr %table, i64 %number, i32 %threads) {{
 entry:
-  %thread = alloca i64, align 8
+  %thread = alloca ptr, align 8
 {_at("startedat", _STARTED)}
 {_at("helpers", _HELPERS)}
   br label %next
@@ -427,8 +467,8 @@ start:
   %none = icmp ne i32 %failed, 0
   br i1 %none, label %run, label %detach
 detach:
-  %handle = load i64, ptr %thread, align 8
-  %d = call i32 @pthread_detach(i64 %handle)
+  %handle = load ptr, ptr %thread, align 8
+  %d = call i32 @pthread_detach(ptr %handle)
   store i32 %me, ptr %startedat, align 4
   br label %next
 run:
@@ -448,7 +488,7 @@ def _hand_out(openmp: bool) -> str:
     return f"""
 define void @{HAND_OUT}(ptr %run, ptr %context, i32 %threads, i32 %used) {{
 entry:
-  %thread = call ptr @llvm.thread.pointer.p0()
+  %thread = call ptr @pthread_self()
   %me = ptrtoint ptr %thread to i64
   %slot = call ptr @find(i64 %me, i64 %me)
   %none = icmp eq ptr %slot, null
@@ -474,7 +514,7 @@ team:
 _RUN = f"""
 define void @{RUN}(ptr %table, i64 %number, i32 %threads, i32 %spins) {{
 entry:
-  %thread = call ptr @llvm.thread.pointer.p0()
+  %thread = call ptr @pthread_self()
   %me = ptrtoint ptr %thread to i64
   %slot = call ptr @find(i64 0, i64 %me)
   %none = icmp eq ptr %slot, null

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ...dialects.target import Target
 from . import pretuned
 from .index import History, histories
 from .match import Choice, Wanted
 
 
-def known_histories() -> Iterator[History]:
-    """The histories applied around this point, innermost first, then the pre-tuned set."""
+def known_histories(untuned: Target | None = None) -> Iterator[History]:
+    """The histories applied around this point, innermost first, then the pre-tuned set.
+
+    Of that, what is better for a target than the choice without records, where there is one that is made for it.
+    """
     yield from histories()
-    yield pretuned.index()
+    yield pretuned.index() if untuned is None else pretuned.index_for(untuned)
 
 
 def best_known(task: Wanted, versions: Mapping[str, str] | None = None, first: History | None = None) -> Choice:
@@ -21,7 +25,7 @@ def best_known(task: Wanted, versions: Mapping[str, str] | None = None, first: H
     Where none has, it is the choice in the first history that holds any record of the workload.
     """
     refused: Choice | None = None
-    for known in (*([] if first is None else [first]), *known_histories()):
+    for known in (*([] if first is None else [first]), *known_histories(task.target)):
         choice = Choice(known.of(task.compute_dag.hash), task, versions)
         if choice.record is not None:
             return choice

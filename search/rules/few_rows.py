@@ -80,7 +80,7 @@ class DotPlan:
 
 def _wide_operand(anchor: Anchor, target: Target) -> Operand | None:
     """The operand that moves along more results than the others do; None where the structure is not for the anchor."""
-    wide = anchor.wide_operand()
+    wide = anchor.wide_operand(Operand.is_next_along)
     lanes = target.vector_bytes // element_bytes(anchor.element)
     if wide is None or anchor.reduce[0].extent < LEAST_TERMS * lanes or anchor.kept_results(wide) > MOST_ROWS:
         return None

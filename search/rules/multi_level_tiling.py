@@ -24,6 +24,7 @@ from ..estimates.tile_model import TileModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand
+from ..structure.padding import padded_windows
 from ..structure.strides import WIDEST_STRIDE, accesses, output_bytes
 from ._ahead import pack_ahead
 from ._structures import tile_anchors
@@ -61,7 +62,7 @@ class MultiLevelTiling(SketchRule):
             return _write(grown, plan_tiles(grown, anchor, variant, target))
 
         def structures(anchor: Anchor) -> list[Variant]:
-            found = list(variants(anchor, target))
+            found = list(variants(anchor, target, padded_windows(draft.module, anchor)))
             if turning_cycles(draft, anchor):
                 return [replace(one, epilogue=where) for one in found for where in ("apart", "tile")]
             return found
@@ -85,6 +86,7 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     """Apply all steps of a plan; the model of what came out."""
     model = tile_model(plan)  # before arguments that are packed ahead are replaced
     draft.add(*plan.numbers)
+    draft.unseen |= plan.is_unseen
     draft.limits += block_limits(plan)
     if plan.still is not None:
         _keep_sums(draft, plan)
@@ -238,14 +240,12 @@ def _line(draft: Draft, panel: str) -> tuple[list[ForOp], int] | None:
     if across is None or abs(across) <= WIDEST_STRIDE:
         return None
     most = LINE_BYTES // output_bytes(block)
+    steps = {reads[0].step(loop.loop_name): loop for loop in around if loop.size > 1}
     run: list[ForOp] = []
     elements = 1
-    for loop in reversed(around):
-        if loop.size > 1:
-            if elements >= most or reads[0].step(loop.loop_name) != elements:
-                break
-            run.insert(0, loop)
-            elements *= loop.size
+    while elements < most and elements in steps:
+        run.insert(0, steps[elements])
+        elements *= steps[elements].size
     return (run, most) if elements >= SHORTEST_LINE else None
 
 

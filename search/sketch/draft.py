@@ -70,6 +70,8 @@ class Draft:
     """Estimates of what rules have scheduled; their sum orders the sketches."""
     decisive: int = 0
     """Number of these that are to choose alone, without a cost model's correction."""
+    unseen: bool = False
+    """True where the model that ships has seen no candidates like those of its structures: estimates choose them."""
 
     @classmethod
     def of(cls, module: ModuleOp) -> Draft:
@@ -92,6 +94,7 @@ class Draft:
             [*self.names],
             [*self.models],
             self.decisive,
+            self.unseen,
         )
 
     def with_steps(self, write: Callable[[Draft], object]) -> Draft | None:

@@ -111,6 +111,7 @@ def _finished(draft: Draft, name: str, module: ModuleOp, target: Target) -> Sket
         describe=described,
         prior=described.prior,
         decided=0 < draft.decisive == len(draft.models),
+        unseen=draft.unseen,
     )
 
 

@@ -21,7 +21,8 @@ class Sketch:
 
     Rows of a population are positions in the holes' choices. `limits` are masks over the columns, `features` an
     `(n, f)` matrix, `prior` the estimated seconds `(n,)` by which random candidates are drawn. Where it is `decided`
-    these choose among its candidates without a cost model.
+    these choose among its candidates without a cost model; where it is `unseen` the one that ships has seen none like
+    its own, and they choose it, too.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Sketch:
     describe: Callable[[Columns, int], npt.NDArray[np.float32]] | None = None
     prior: Callable[[Columns], npt.NDArray[np.float64]] | None = None
     decided: bool = False
+    unseen: bool = False
 
     @property
     def n_decisions(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
@@ -9,6 +10,7 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.attributes import Axis
+from ...dialects.buffers import buffer_shape
 from ...dialects.index import Atom, Div, IndexExpr, atom_axes
 from ...dialects.loop import BlockOp, LoadOp, blocks_in
 from ...passes.analysis.access import consumers, is_argument, writers
@@ -30,8 +32,12 @@ class Operand:
 
     def steps_along(self, axis: str) -> bool:
         """True where moving by one along `axis` moves by one element, and along nothing else."""
-        *outer, last = self.indices
-        return last.coefficient(axis) == 1 and last.is_linear_in(axis) and all(axis not in e.axes() for e in outer)
+        return _steps_last(self.indices, axis)
+
+    def is_next_along(self, axis: str) -> bool:
+        """The same where dimensions of one element, as those of an image of one pixel, may come behind."""
+        sized = [e for e, n in zip(self.indices, buffer_shape(self.buffer), strict=True) if n > 1]
+        return bool(sized) and _steps_last(sized, axis)
 
 
 @dataclass(frozen=True)
@@ -47,14 +53,15 @@ class Anchor:
     epilogue: str | None
     pads: tuple[str, ...]
 
-    def wide_operand(self) -> Operand | None:
+    def wide_operand(self, steps: Callable[[Operand, str], bool] = Operand.steps_along) -> Operand | None:
         """The one of two operands that moves along more results, where both are contiguous along the one reduce axis.
 
         None for other reductions, and where it moves along no result alone: there are no dot products of its rows.
+        `steps` says of what is contiguous.
         """
         if len(self.operands) != 2 or len(self.reduce) != 1 or self.pads:
             return None
-        if not all(o.steps_along(self.reduce[0].name) for o in self.operands):
+        if not all(steps(o, self.reduce[0].name) for o in self.operands):
             return None
         wide = max(self.operands, key=lambda o: prod(a.extent for a in self.spatial if a.name in o.axes))
         return wide if self.moved_alone(wide) else None
@@ -86,6 +93,11 @@ class Anchor:
             replace(o, axes=tuple(n for n in o.axes if n != axis)) if _run(o, axis) > 1 else o for o in self.operands
         )
         return replace(self, operands=operands)
+
+
+def _steps_last(indices: Sequence[IndexExpr], axis: str) -> bool:
+    *outer, last = indices
+    return last.coefficient(axis) == 1 and last.is_linear_in(axis) and all(axis not in e.axes() for e in outer)
 
 
 def find_anchor(module: ModuleOp, name: str, unit: str = "") -> Anchor | None:

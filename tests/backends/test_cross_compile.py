@@ -163,6 +163,8 @@ def test_this_cpu_is_named_so_that_others_can_compile_for_it(monkeypatch: pytest
     board = named_elsewhere(Target(model="generic", vector_bytes=16))
     assert board == Target(model="generic", vector_bytes=16, arch="aarch64")
     assert machine_of(artifact(board).object_code) == MACHINES["aarch64"]
+    monkeypatch.setattr(host, "architecture", lambda: "powerpc64le")
+    assert named_elsewhere(Target(model="generic")) == Target(model="generic")
 
 
 HARNESS = """

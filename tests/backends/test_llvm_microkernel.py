@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from xdsl.parser import Parser
 
+import loopwright as lw
+from loopwright import te, topi
 from loopwright.backends.build import build
 from loopwright.backends.context import create_context
 from loopwright.backends.kernel_function import Kernel
@@ -92,6 +94,28 @@ def test_accumulators_stay_in_registers() -> None:
     assert not stores
     moves = [line for line in loop if re.match(r"vmov[au]ps\s+%[xyz]mm\d+, %[xyz]mm\d+$", line)]
     assert not moves
+
+
+@pytest.mark.skipif(host_target().vector_bytes < 32, reason="the tile is for AVX2 and AVX-512 registers")
+def test_sums_of_a_cut_tile_stay_in_registers() -> None:
+    """Each multiply-add of the last twelve rows stored its sum: six steps of them have more than 250 loads and stores.
+
+    That many LLVM looks at in a loop, unless told otherwise, to keep what lies at one address in a register.
+    """
+    lanes, steps = host_target().vector_bytes // 4, 6
+    a, b = te.placeholder((26, 96), name="a"), te.placeholder((96, 2 * lanes), name="b")
+    sch = lw.Schedule([a, b, topi.matmul(a, b)], target=host_target(1))
+    rows, columns, terms = sch.get_loops("T_matmul")
+    row_tiles, row = sch.split("T_matmul", rows, [None, 14])
+    column_tiles, vector, lane = sch.split("T_matmul", columns, [None, 2, lanes])
+    blocks, step = sch.split("T_matmul", terms, [None, steps])
+    sch.reorder("T_matmul", row_tiles, column_tiles, blocks, step, row, vector, lane)
+    for loop in (step, row, vector):
+        sch.unroll(loop)
+    sch.vectorize(lane)
+    blocks_of_code = re.split(r"^\.\w+:", lw.build(sch).assembly, flags=re.MULTILINE)
+    (cut,) = (text for text in blocks_of_code if text.count("fmadd") == 12 * 2 * steps)
+    assert len(re.findall(r"vmov[au]ps\s+%[xyz]mm\d+, .*\(", cut)) <= 12 * 2
 
 
 @pytest.mark.perf

@@ -7,8 +7,10 @@ import sys
 import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from openmp_library import openmp_library
@@ -20,9 +22,11 @@ from loopwright.backends.build import lower_to_kernel
 from loopwright.backends.context import create_context
 from loopwright.backends.llvm import team, work
 from loopwright.backends.llvm.compile import compile_module
+from loopwright.backends.llvm.jit import _initialize_all
 from loopwright.backends.llvm.loaded_object import LoadedObject
 from loopwright.backends.llvm.runtime import OpenMp
 from loopwright.backends.llvm.sequence import KernelSequence
+from loopwright.backends.llvm.team_text import FUTEX, team_text
 from loopwright.dialects.target import Target
 
 ROWS = 37
@@ -44,12 +48,22 @@ func.func @shift(%in : memref<{ROWS}xi32>, %out : memref<{ROWS}xi32> {{lw.output
 STEPS = 24
 
 
-@pytest.fixture(params=["own", "openmp"])
+@pytest.fixture(params=["own", "openmp", "own, by pthreads", "openmp, by pthreads", "none"])
 def helpers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, every_thread: None) -> str:
-    """Helpers are threads of our own, or those of an OpenMP runtime."""
-    openmp = _OPENMP if request.param == "openmp" else None
+    """Helpers are threads of our own, or those of an OpenMP runtime, or there are none.
+
+    They sleep as this system's do, or as those of others, by pthreads.
+    """
+    openmp = _OPENMP if request.param.startswith("openmp") else None
     monkeypatch.setattr(team, "openmp_of_torch", lambda: openmp)
+    if request.param == "none" or "pthreads" in request.param:
+        monkeypatch.setattr(team, "_team", lambda openmp: _elsewhere(openmp, request.param != "none"))
     return str(request.param)
+
+
+@cache
+def _elsewhere(openmp: OpenMp | None, threaded: bool) -> team.Team:
+    return team.Team(openmp, threaded, None)
 
 
 _OPENMP = OpenMp(openmp_library())
@@ -140,3 +154,40 @@ def test_threads_are_as_many_as_there_is_work_for(monkeypatch: pytest.MonkeyPatc
 def test_kernels_are_right_by_themselves(helpers: str) -> None:
     kernel = parallel_kernel(5)
     assert all(is_right(kernel) for _ in range(50))
+
+
+SYSTEMS = {
+    **{f"{arch}-unknown-linux-gnu": arch for arch in FUTEX},
+    **{f"{arch}-unknown-linux-gnu": "" for arch in ("i686", "armv7", "mips64el", "powerpc64")},
+    **{f"{arch}-apple-darwin": "" for arch in ("arm64", "x86_64")},
+    "x86_64-unknown-freebsd": "",
+}
+"""Triples, and the architecture whose system call threads sleep by."""
+
+
+@pytest.mark.parametrize("triple", SYSTEMS)
+@pytest.mark.parametrize("openmp", [False, True])
+def test_code_of_a_team_is_made_for_each_system(triple: str, openmp: bool) -> None:
+    _initialize_all()
+    try:
+        target = llvm.Target.from_triple(triple)
+    except RuntimeError:
+        pytest.skip(f"LLVM here is without {triple}")
+    text = team_text(triple.partition("-")[0], openmp, FUTEX.get(SYSTEMS[triple]))
+    assert ("@syscall" in text) == (SYSTEMS[triple] != "") != ("@pthread_cond_wait" in text)
+    with llvm.create_context() as context, llvm.parse_assembly(text, context) as module:
+        machine = target.create_target_machine(reloc="pic", codemodel="default")
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        assert machine.emit_object(module)
+
+
+def test_a_team_is_made_where_no_architecture_is_known(monkeypatch: pytest.MonkeyPatch, every_thread: None) -> None:
+    monkeypatch.setattr(team, "FUTEX", {})
+    team._team.cache_clear()
+    try:
+        assert Steps(3).are_right(1)
+        monkeypatch.setattr(os, "name", "nt")
+        team._team.cache_clear()
+        assert team.team().table[0] is None and Steps(3).are_right(2)
+    finally:
+        team._team.cache_clear()

@@ -1,5 +1,6 @@
 """The candidate that analytic models like best, which untuned kernels for CUDA devices take."""
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -15,7 +16,7 @@ from loopwright.search.cost_model.general import General
 from loopwright.search.cost_model.shipped import shipped_model
 from loopwright.search.named_workloads import conv2d_nhwc, matmul
 from loopwright.search.sketch import likely
-from loopwright.search.sketch.likely import CANDIDATES, KEPT, likeliest, likely_rows
+from loopwright.search.sketch.likely import CANDIDATES, KEPT, UNSEEN, likeliest, likely_rows
 
 
 def test_a_convolution_to_few_channels_keeps_the_device_busy() -> None:
@@ -167,3 +168,18 @@ def test_of_few_candidates_all_are_looked_at_and_none_twice() -> None:
     (found,) = likely.compared([sketch], model)
     assert len(np.unique(found.rows, axis=0)) == len(found.rows)
     assert len(found.rows) == min(likely.KEPT, np.count_nonzero(sketch.legal(sketch.population.every)))
+
+
+@pytest.mark.parametrize("behind", [0.9, 1.04, 1.06])
+def test_sketches_that_the_model_has_seen_none_of_are_taken_by_their_estimates(behind: float) -> None:
+    task = lw.SearchTask(lambda: matmul(96, 200, 64), target="llvm cores=1")
+    model = shipped_model("llvm")
+    assert model is not None
+    one, other = task.sketches[0], task.sketches[1]
+    first = replace(one, prior=lambda c: np.ones(len(next(iter(c.values())))))
+    unseen = replace(other, prior=lambda c: np.full(len(next(iter(c.values()))), behind), unseen=True)
+    in_order = sorted((first, unseen), key=lambda sketch: behind if sketch is unseen else 1.0)
+    chosen = likeliest(in_order, model, model.doubt)
+    assert (chosen == unseen.schedule(unseen.default)) == (behind <= UNSEEN)
+    plain = [replace(sketch, unseen=False) for sketch in in_order]
+    assert likeliest(plain, model, 100.0) == plain[0].schedule(plain[0].default)

@@ -106,9 +106,9 @@ def test_pixels_are_no_lanes_where_channels_are_last(k: int) -> None:
     assert {sketch.name.split("_")[0] for sketch in task.sketches} == {"ff"}
 
 
-def models(workload: Workload) -> dict[str, TileModel]:
+def models(workload: Workload, target: str = CPU) -> dict[str, TileModel]:
     """The estimates of a convolution's structures, by their names."""
-    task = lw.SearchTask(workload, target=CPU)
+    task = lw.SearchTask(workload, target=target)
     draft = Draft.of(task.module)
     draft.do(ComputeInline, block="T_bias_add")
     (anchor,) = anchors_in(draft.module)
@@ -123,9 +123,25 @@ def test_what_is_packed_in_lines_or_vectors_costs_less_than_single_lanes() -> No
     assert cycles["xx_root"] == cycles["xx_inner"] == APART_PACK_CYCLES
 
 
+@pytest.mark.parametrize(("stride", "cycles"), [(2, PACK_CYCLES), (4, PACK_CYCLES), (5, APART_PACK_CYCLES)])
+def test_lanes_that_are_a_few_apart_are_loaded_together(stride: int, cycles: float) -> None:
+    """Where no model that was trained with another estimate chooses, which is on several threads."""
+    found = models(lambda: convolution(1, 5, 41, 17, 3, stride=stride), CPU.replace("cores=1", "cores=2"))
+    assert found["xx_root"].pack_cycles == found["xx_inner"].pack_cycles == cycles
+
+
 def test_lanes_that_are_stored_apart_are_charged() -> None:
     found = models(WORKLOADS["plain"])
     assert found["ff_root"].turning > 0 and found["xx_direct"].turning == 0
+
+
+@pytest.mark.parametrize(("channels", "dilation", "unseen"), [(32, 1, True), (4, 1, False), (32, 16, False)])
+def test_long_sums_in_lanes_along_channels_are_chosen_by_estimates(channels: int, dilation: int, unseen: bool) -> None:
+    """Short ones are not, nor are windows most of which is padding."""
+    task = lw.SearchTask(lambda: convolution(1, channels, 20, 24, 3, dilation=dilation), target=CPU)
+    found = {sketch.name: sketch.unseen for sketch in task.sketches}
+    assert found.pop("ff_root") == found.pop("ff_inner") == (unseen or dilation > 1)
+    assert not any(found.values()) and ("ff_root_padded" in found) == (dilation > 1)
 
 
 @pytest.mark.parametrize("stride", [1, 2])

@@ -29,6 +29,13 @@ def many_columns() -> list[te.Tensor]:
     return [data, weight, topi.dense(data, weight)]
 
 
+def one_pixel() -> list[te.Tensor]:
+    """A convolution of one pixel for each of three images, as of squeezed ones: terms are neighbours too."""
+    data, kernel = te.placeholder((3, 70, 1, 1), name="data"), te.placeholder((29, 70, 1, 1), name="kernel")
+    bias = te.placeholder((29,), name="bias")
+    return [data, kernel, bias, topi.nn.relu(topi.nn.bias_add(topi.nn.conv2d_nchw(data, kernel), bias))]
+
+
 FITTING: dict[str, Callable[[], list[te.Tensor]]] = {
     "one row": lambda: dense(1, 200, 37),
     "odd rows": lambda: dense(5, 77, 41),
@@ -36,6 +43,7 @@ FITTING: dict[str, Callable[[], list[te.Tensor]]] = {
     "batched": lambda: scores(3, 1, 21),
     "batched rows": lambda: scores(2, 6, 11),
     "turned": many_columns,
+    "one pixel": one_pixel,
 }
 
 
@@ -56,6 +64,12 @@ def test_dot_products_are_right(name: str) -> None:
 
 def test_one_row_is_never_packed_without_a_search() -> None:
     assert lw.SearchTask(lambda: dense(1, 512, 256), target=CPU).sketches[0].name == "dots"
+
+
+def test_a_convolution_of_one_pixel_is_a_row_too() -> None:
+    data, kernel = te.placeholder((1, 640, 1, 1), name="data"), te.placeholder((101, 640, 1, 1), name="kernel")
+    task = lw.SearchTask(lambda: [data, kernel, topi.nn.conv2d_nchw(data, kernel)], target="llvm cores=1")
+    assert task.sketches[0].name == "dots" and task.default_schedule.count("lw-rfactor") == 1
 
 
 @pytest.mark.parametrize(

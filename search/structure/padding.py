@@ -1,0 +1,102 @@
+"""Padding that an anchor reads: where it is, and the part of a sum's steps that tiles have which read anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.buffers import buffer_shape
+from ...dialects.index import IndexExpr
+from ...passes.analysis.nest import find_block
+from .anchor import Anchor, Operand
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PaddedWindow:
+    """A dimension that windows move along: `spatial * stride + tap * dilation + start`, of `low` to `high` not padding.
+
+    Both axes have extents; `low` and `high` are inclusive.
+    """
+
+    spatial: str
+    extent: int
+    stride: int
+    tap: str
+    taps: int
+    dilation: int
+    start: int
+    low: int
+    high: int
+
+    def part(self, tile: int, taps: int) -> float:
+        """The part of steps in which a tile of neighbours, with so many taps at a time, has something but padding."""
+        first = np.arange(0, self.extent, tile)
+        last = np.minimum(first + tile, self.extent) - 1
+        one = np.arange(0, self.taps, taps)
+        after = np.minimum(one + taps, self.taps) - 1
+        lowest = self.start + self.stride * first[:, None] + self.dilation * one
+        highest = self.start + self.stride * last[:, None] + self.dilation * after
+        return float(np.mean((highest >= self.low) & (lowest <= self.high)))
+
+    def parts(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
+        """The same for a population."""
+        pairs, places = np.unique(np.stack([tile, taps]), axis=1, return_inverse=True)
+        return np.asarray([self.part(int(a), int(b)) for a, b in pairs.T])[places.reshape(-1)]
+
+
+def padded_windows(module: ModuleOp, anchor: Anchor) -> tuple[PaddedWindow, ...]:
+    """Return the dimensions of an anchor's padded operands that windows move along."""
+    found: list[PaddedWindow] = []
+    for pad in anchor.pads:
+        block = find_block(None, module, pad)
+        names = [e.as_axis() for e in block.write_indices[0]]
+        conditions = [c for load in block.loads for c in load.conditions]
+        for operand in anchor.operands:
+            if operand.buffer is block.outputs[0]:
+                found += _windows(anchor, operand, names, conditions)
+    return tuple(found)
+
+
+def part_read(windows: Iterable[PaddedWindow]) -> float:
+    """The part of all products whose pixel is no padding."""
+    return float(np.prod([window.part(1, 1) for window in windows]))
+
+
+def _windows(
+    anchor: Anchor, operand: Operand, names: list[str | None], conditions: list[IndexExpr]
+) -> Iterator[PaddedWindow]:
+    spatial = {a.name: a.extent for a in anchor.spatial}
+    reduce = {a.name: a.extent for a in anchor.reduce}
+    for index, name, size in zip(operand.indices, names, buffer_shape(operand.buffer), strict=True):
+        axes = index.axes()
+        moved, taps = sorted(axes & spatial.keys()), sorted(axes & reduce.keys())
+        linear = all(index.is_linear_in(n) and index.coefficient(n) > 0 for n in axes)
+        if name is None or len(moved) != 1 or len(taps) != 1 or len(axes) != 2 or not linear:
+            continue
+        low, high = _bounds(name, size, conditions)
+        (pixel,), (tap,) = moved, taps
+        yield PaddedWindow(
+            *(pixel, spatial[pixel], index.coefficient(pixel)),
+            *(tap, reduce[tap], index.coefficient(tap)),
+            *(index.const, low, high),
+        )
+
+
+def _bounds(name: str, size: int, conditions: list[IndexExpr]) -> tuple[int, int]:
+    """The first and the last place along an axis for which no condition on it alone fails."""
+    low, high = 0, size - 1
+    for condition in conditions:
+        if condition.axes() != {name} or not condition.is_linear_in(name):
+            continue
+        step = condition.coefficient(name)
+        if step > 0:
+            low = max(low, -(condition.const // step))
+        else:
+            high = min(high, condition.const // -step)
+    return low, high

@@ -1,0 +1,108 @@
+"""Convolutions most of whose windows reach into padding: tiles that read nothing else are left out."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.search.sketch.draft import Draft
+from loopwright.search.sketch.sketch import Sketch
+from loopwright.search.structure.anchor import find_anchor
+from loopwright.search.structure.padding import PaddedWindow, padded_windows, part_read
+
+CPU = "llvm cores=1 vector_bytes=32 vector_registers=16"
+CASES = {
+    "dilated": (7, 3, 1, 6),
+    "strided": (9, 3, 2, 5),
+    "wide": (4, 7, 1, 1),
+    "small": (2, 5, 1, 1),
+    "most of all": (6, 3, 1, 6),
+}
+"""Pixels along an axis, taps, stride and dilation."""
+
+
+def convolution(case: tuple[int, int, int, int], last: bool = False, constant: bool = False) -> list[te.Tensor]:
+    size, taps, stride, dilation = case
+    around = dilation * (taps // 2)
+    data = te.placeholder((2, size, size + 1, 5) if last else (2, 5, size, size + 1), name="data")
+    shape = (taps, taps, 5, 16) if last else (16, 5, taps, taps)
+    kernel = te.placeholder(shape, name="kernel", constant=constant)
+    if last:
+        return [data, kernel, topi.nn.relu(topi.nn.conv2d_nhwc(data, kernel, stride, around, dilation))]
+    return [data, kernel, topi.nn.relu(topi.nn.conv2d_nchw(data, kernel, stride, around, dilation))]
+
+
+def padded_sketches(
+    case: tuple[int, int, int, int], last: bool = False, constant: bool = False
+) -> tuple[lw.SearchTask, list[Sketch]]:
+    task = lw.SearchTask(lambda: convolution(case, last, constant), target=CPU)
+    return task, [s for s in task.sketches if s.name.startswith("ff_") and s.name.endswith("_padded")]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("last", [False, True], ids=["NCHW", "NHWC"])
+@pytest.mark.parametrize("constant", [False, True], ids=["", "constant"])
+@pytest.mark.few(6)
+def test_tiles_that_leave_out_padding_are_right(name: str, last: bool, constant: bool) -> None:
+    task, sketches = padded_sketches(CASES[name], last, constant)
+    assert {s.name for s in sketches} >= ({"ff_ahead_padded"} if constant else {"ff_inner_padded", "ff_root_padded"})
+    for sketch in sketches:
+        for row in [sketch.default, *sketch.sample(np.random.default_rng(2), 2)]:
+            schedule = sketch.schedule(row)
+            found = task.build(schedule)(*task.reference.inputs)
+            np.testing.assert_allclose(found, task.reference.expected[0], rtol=1e-4, atol=1e-4, err_msg=schedule)
+
+
+def test_windows_that_are_mostly_inside_have_no_such_tiles() -> None:
+    assert not padded_sketches((20, 3, 1, 1))[1]
+
+
+def test_taps_are_the_outer_steps_and_estimates_know_of_them() -> None:
+    _, (sketch, *_) = padded_sketches(CASES["dilated"])
+    order = sketch.template.partition("lw-reorder")[2].partition("}")[0]
+    assert order.index('"ry0"') < order.index('"rx0"') < order.index('"rc')
+    task = lw.SearchTask(lambda: convolution(CASES["dilated"]), target=CPU)
+    plain = next(s for s in task.sketches if s.name == sketch.name.removesuffix("_padded"))
+    drawn = [(s, s.columns(s.sample(np.random.default_rng(0), 300))) for s in (sketch, plain)]
+    least = [s.prior(columns).min() for s, columns in drawn if s.prior is not None]
+    assert least[0] < least[1]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_windows_of_a_padded_operand_are_found(name: str) -> None:
+    size, taps, stride, dilation = CASES[name]
+    task = lw.SearchTask(lambda: convolution(CASES[name]), target=CPU)
+    module = Draft.of(task.module).module
+    anchor = find_anchor(module, "compute")
+    assert anchor is not None
+    windows = padded_windows(module, anchor)
+    around = dilation * (taps // 2)
+    assert [(w.spatial, w.tap, w.low, w.high) for w in windows] == [
+        ("yy", "ry", around, around + size - 1),
+        ("xx", "rx", around, around + size),
+    ]
+    read = [
+        0 <= stride * y + dilation * t - around < extent
+        for extent, (y, t) in ((w.high - w.low + 1, pair) for w in windows for pair in _pairs(w))
+    ]
+    counts = [w.extent * w.taps for w in windows]
+    expected = np.prod([np.mean(read[: counts[0]]), np.mean(read[counts[0] :])])
+    assert part_read(windows) == pytest.approx(expected)
+
+
+def _pairs(window: PaddedWindow) -> list[tuple[int, int]]:
+    return list(product(range(window.extent), range(window.taps)))
+
+
+@pytest.mark.parametrize("tile", range(1, 9))
+@pytest.mark.parametrize("taps", [1, 2, 3])
+def test_parts_of_steps_are_counted(tile: int, taps: int) -> None:
+    window = PaddedWindow("x", 7, 2, "r", 3, 5, 1, 4, 11)
+    steps, some = 0, 0
+    for first, tap in product(range(0, 7, tile), range(0, 3, taps)):
+        places = [1 + 2 * x + 5 * t for x in range(first, min(first + tile, 7)) for t in range(tap, min(tap + taps, 3))]
+        steps += 1
+        some += min(places) <= 11 and max(places) >= 4
+    assert window.parts(np.array([tile, tile]), np.array([taps, taps])).tolist() == [some / steps] * 2
