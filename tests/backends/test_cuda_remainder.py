@@ -15,7 +15,7 @@ def convolution(channels: int) -> list[te.Tensor]:
 
 
 def test_the_place_of_what_is_copied_ahead_is_out_of_sight() -> None:
-    """An H200 read 128 KB away for `(k + 5) % 96 * 16` of a 3x3 convolution of 512 channels: `(k * 16 & 0xffff) + 80`."""
+    """An H200 read 128 KB away for `(k + 5) % 96 * 16` of a convolution of 512 channels: `(k * 16 & 0xffff) + 80`."""
     task = lw.SearchTask(lambda: convolution(512), target="cuda model=h200")
     (sketch,) = [s for s in task.sketches if s.name == "tensor_mma_m16n16k16_f16"]
     wanted = {"j_tiles": 1, "j_warps": 2, "i_tiles": 1, "i_warps": 1, "k_steps": 1, "stages": 6, "group": 1}
