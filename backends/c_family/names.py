@@ -12,7 +12,7 @@ double else enum explicit export extern false float for friend goto half if inli
 not operator or private protected public register restrict return short signed sizeof static struct switch template
 this throw true try typedef typename union unsigned using virtual void volatile while xor uchar ushort uint ulong
 size_t ptrdiff_t threadIdx blockIdx blockDim gridDim warpSize NULL INFINITY NAN M_E M_PI shared_memory printf
-arrive cluster_barrier cluster_meet prefetch shuffle shuffle2 min max abs fma mad
+arrive cluster_barrier cluster_meet remainder_of prefetch shuffle shuffle2 min max abs fma mad
 floor ceil round rint trunc sqrt rsqrt cbrt exp exp2 exp10 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2
 sinh cosh tanh asinh acosh atanh erf erfc pow fabs fmax fmin fmod fdim copysign select clamp degrees radians mix step
 smoothstep sign cross dot distance length normalize rotate popcount hadd rhadd mul24 mad24 mad_hi mul_hi add_sat

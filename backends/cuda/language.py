@@ -15,6 +15,7 @@ from .async_copy import helper as async_copy_helper
 from .bulk_copy import helper as bulk_copy_helper
 from .matrix import helper as matrix_helper
 from .narrow import NARROW
+from .remainder import HELPER as REMAINDER_HELPER
 from .transpose import HELPER as TRANSPOSE_HELPER
 from .warp_group import helper as warp_group_helper
 
@@ -73,6 +74,7 @@ _FMA_BF16 = """\
 __device__ __forceinline__ __nv_bfloat16 fma_bf16(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) {
     return __float2bfloat16(fmaf(__bfloat162float(a), __bfloat162float(b), __bfloat162float(c)));
 }"""
+_PLAIN_HELPERS = {"fma": _FMA_BF16, "transpose_quad": TRANSPOSE_HELPER, "remainder_of": REMAINDER_HELPER}
 BFLOAT_ARITHMETIC = 80
 """Compute capability from which bfloat16 has a multiply-add of its own (CUDA Math API, bfloat16 arithmetic)."""
 _DIVISION = {
@@ -196,10 +198,8 @@ class Cuda(Language):
             return warp_group_helper(name, kind)
         if name in ("arrive", "cluster_barrier", "cluster_meet"):
             return arrival_helper(name)
-        if name == "transpose_quad":
-            return TRANSPOSE_HELPER
-        if name == "fma":
-            return _FMA_BF16
+        if name in _PLAIN_HELPERS:
+            return _PLAIN_HELPERS[name]
         if name in _NEAR:
             comment, power = _NEAR[name]
             return _NEAR_HELPER.format(comment=comment, name=name, power=power)

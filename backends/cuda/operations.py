@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from xdsl.dialects import arith
 from xdsl.ir import Operation
 
 from ...dialects import kernel
@@ -15,6 +16,7 @@ from .arrival import ARRIVALS
 from .async_copy import ASYNC_COPIES
 from .bulk_copy import BULK_COPIES
 from .matrix import MATRICES
+from .remainder import remainder
 from .transpose import transpose_quad
 from .warp_group import WARP_GROUPS
 
@@ -22,7 +24,11 @@ from .warp_group import WARP_GROUPS
 def own_operations(compute_capability: int) -> Mapping[type[Operation], Handler]:
     """Return what prints them for a compute capability, such as 90 for sm_90."""
     dots = dot.DOT_PRODUCTS if compute_capability >= dot.OLDEST else {}
-    own: dict[type[Operation], Handler] = {kernel.ShuffleOp: shuffle, kernel.TransposeQuadOp: transpose_quad}
+    own: dict[type[Operation], Handler] = {
+        kernel.ShuffleOp: shuffle,
+        kernel.TransposeQuadOp: transpose_quad,
+        arith.RemUIOp: remainder,
+    }
     return {**own, **ARRIVALS, **ASYNC_COPIES, **MATRICES, **WARP_GROUPS, **BULK_COPIES, **dots}
 
 
