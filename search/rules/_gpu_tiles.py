@@ -75,6 +75,8 @@ def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Targ
     if division is not None and width is None:
         width = join_parts(draft, plan.block, division)
     model = gpu_model(plan, width)
+    if plan.run is not None:
+        draft.limits.append(plan.within_runs)
     draft.limits.append(model.limit)
     return model
 
