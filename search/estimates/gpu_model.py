@@ -222,6 +222,11 @@ class GpuModel(GpuTile):
         found = np.minimum(found, on.registers // (np.ceil(registers / 8) * 8 * threads))
         return np.asarray(np.clip(found, 1, on.blocks))
 
+    def fitting_blocks(self, c: Columns) -> npt.NDArray[np.int64]:
+        """Blocks that are to fit a multiprocessor at a time: as many as may, and no more than there are for each."""
+        resident = self._resident(c, self.planned_elements(c))
+        return np.minimum(resident, np.ceil(self._blocks(c) / self.cores)).astype(np.int64)
+
     def _of_results(self, c: Columns) -> Array:
         """Cycles of one of a multiprocessor's schedulers to write the results of one of its warps."""
         last, on = self.axes[-1], multiprocessor_of(self.target)

@@ -1,5 +1,7 @@
 """Estimates of tiled reductions on a GPU: what they say of candidates that differ in one number."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -111,3 +113,13 @@ def test_the_last_step_along_each_axis_of_a_reduction_is_a_whole_one() -> None:
     tensors = [data, weight, topi.nn.conv2d_nchw(data, weight, 1, 4)]
     tile = {"xx_threads": 32, "ff_inner": 4, "xx_inner": 2, "rc_step": 4, "rx_step": 9}
     assert tiled_rows(tensors, **tile, ry_step=8) > 1.4 * tiled_rows(tensors, **tile, ry_step=9)
+
+
+def test_as_many_blocks_fit_as_the_model_counts_on() -> None:
+    """Of 64 blocks for 132 multiprocessors each has one; of 1,024 several may be there, by their registers."""
+    for size, most in ((512, 1), (2048, 16)):
+        sketch = product(size, size, 512)
+        rows = sketch.sample(np.random.default_rng(0), 20)
+        asked = [re.findall(r"blocks_per_sm=(\d+)", sketch.schedule(row)) for row in rows]
+        assert all(len(each) == 1 for each in asked)
+        assert max(int(each[0]) for each in asked) > 1 or most == 1
