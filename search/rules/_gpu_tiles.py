@@ -20,17 +20,19 @@ from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
 from ...passes.schedule.storage_align import StorageAlign
+from ...passes.schedule.transform_layout import TransformLayout
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.gpu_model import GpuModel
 from ..estimates.gpu_tile import PADDING
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
-from ..structure.anchor import Anchor
+from ..structure.anchor import Anchor, find_anchor
+from ._ahead import dimension_names
 from ._gpu_division import Division, joining_block, plan_division, sum_up, write_division
 from ._gpu_factors import many_parts
 from ._gpu_slices import SlicedResult, write_slices
-from ._gpu_tile_plan import GpuTilePlan, GpuVariant, StagedOperand, gpu_model, join_width, plan_tiles
+from ._gpu_tile_plan import GpuTilePlan, GpuVariant, StagedOperand, gpu_model, join_width, packed_row, plan_tiles
 
 JOINING_THREADS = 128
 """Threads of a block of the kernel that adds up the parts of a split reduction. A choice: it only moves memory, which
@@ -54,6 +56,7 @@ class _TileLoops:
 
 def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Target) -> GpuModel:
     """Tile an anchor as a variant has it; the model of what came out."""
+    anchor = _with_packed(draft, anchor, variant)
     division = None
     if variant.split or variant.sliced:
         longest, results = max(a.extent for a in anchor.reduce), prod(a.extent for a in anchor.spatial)
@@ -81,6 +84,17 @@ def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Targ
         draft.limits.append(plan.within_runs)
     draft.limits.append(model.limit)
     return model
+
+
+def _with_packed(draft: Draft, anchor: Anchor, variant: GpuVariant) -> Anchor:
+    """The anchor with its constant operands laid out ahead so that none is turned round as it is copied."""
+    for operand in anchor.operands:
+        if row := packed_row(anchor, variant, operand):
+            layout = (*(name for name in dimension_names(operand) if name != row), row)
+            draft.do(TransformLayout, block=anchor.block, buffer=operand.name, layout=layout)
+    found = find_anchor(draft.module, anchor.block)
+    assert found is not None
+    return found
 
 
 def _let_fit(draft: Draft, plan: GpuTilePlan, loops: _TileLoops, model: GpuModel) -> None:
