@@ -22,7 +22,7 @@ sub_sat upsample clz ctz nan ldexp hypot remainder fract modf frexp isnan isinf 
 _TYPES = ("float", "int", "char", "short", "long", "double", "half", "longlong", "uint", "uchar", "ushort", "ulong")
 _RESERVED = frozenset(_WORDS.split()) | {f"{name}{lanes}" for name in _TYPES for lanes in (2, 3, 4, 8, 16)}
 _HELPER = re.compile(
-    r"(maximum|minimum|floordiv|ceildiv|fma)_b?[if]\d+|bf16_(to|from)_f32|copy_async(_if)?_\d+|"
+    r"(maximum|minimum|floordiv|ceildiv|fma)_b?[if]\d+|bf16_(to|from)_f32|copy_async(_if)?(_where)?_\d+|"
     r"(half|bfloat|bool|char|short|int|long|double|float)_x\d+|__.*"
 )
 

@@ -249,13 +249,17 @@ class KernelPrinter:
     def block(self, block: Block) -> None:
         """Print the operations of a block in order."""
         for op in block.ops:
-            if op in self.done:
-                continue
-            handler = self.operations.get(type(op))
-            if handler is None:
-                raise UnsupportedError(f"{self.language.title} has no {op.name}: {str(op).partition(chr(10))[0]}")
-            self.consumed(op)
-            handler(self, op)
+            self.operation(op)
+
+    def operation(self, op: Operation) -> None:
+        """Print an operation, if it is not yet done."""
+        if op in self.done:
+            return
+        handler = self.operations.get(type(op))
+        if handler is None:
+            raise UnsupportedError(f"{self.language.title} has no {op.name}: {str(op).partition(chr(10))[0]}")
+        self.consumed(op)
+        handler(self, op)
 
 
 Handler = Callable[[KernelPrinter, Operation], None]

@@ -11,6 +11,8 @@ from ..c_family.memory import place_text, places_of
 from ..c_family.printer import Handler, KernelPrinter
 from ..unsupported import UnsupportedError
 
+ARITHMETIC = "arith."
+"""Prefix of operations without effects: of index arithmetic, that may be done where nobody asks for it."""
 _COPY = """\
 // Copy {size} bytes to shared memory while the thread goes on.
 __device__ __forceinline__ void {name}(void* shared, const void* global) {{
@@ -33,7 +35,21 @@ __device__ __forceinline__ void {name}(void* shared, const void* global, bool th
                  " @there cp.async.{level}.shared.global [%0], [%1], {size}; }}"
                  ::"r"(place), "l"(global), "r"((int)there) : "memory");
 }}"""
-_FORMS = {"copy_async": _COPY, "copy_async_if": _COPY_IF, "copy_async_where": _COPY_WHERE}
+_COPY_IF_WHERE = """\
+// The same where `asked`: {size} bytes where `there`, else zeros.
+__device__ __forceinline__ void {name}(void* shared, const void* global, bool there, bool asked) {{
+    const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
+    const int size = there ? {size} : 0;
+    asm volatile("{{ .reg .pred asked; setp.ne.s32 asked, %3, 0;"
+                 " @asked cp.async.{level}.shared.global [%0], [%1], {size}, %2; }}"
+                 ::"r"(place), "l"(global), "r"(size), "r"((int)asked) : "memory");
+}}"""
+_FORMS = {
+    "copy_async": _COPY,
+    "copy_async_if": _COPY_IF,
+    "copy_async_where": _COPY_WHERE,
+    "copy_async_if_where": _COPY_IF_WHERE,
+}
 
 
 def helper(name: str, size: str) -> str:
@@ -43,34 +59,41 @@ def helper(name: str, size: str) -> str:
 
 
 def branch(p: KernelPrinter, op: Operation) -> None:
-    """Print an if; one around asynchronous copies alone as their predicate.
+    """Print an if; one around asynchronous copies, and what is computed for them, as their predicate.
 
     In a branch ptxas computes the addresses of each copy anew, where those of predicated ones differ by a constant:
     some ten instructions a copy become five.
     """
     assert isinstance(op, scf.IfOp)
-    copies = [inner for inner in op.true_region.block.ops if not isinstance(inner, scf.YieldOp)]
-    alone = all(isinstance(inner, kernel.AsyncCopyOp) and inner.condition is None for inner in copies)
+    inside = [inner for inner in op.true_region.block.ops if not isinstance(inner, scf.YieldOp)]
+    copies = [inner for inner in inside if isinstance(inner, kernel.AsyncCopyOp)]
+    alone = all(inner in copies or inner.name.startswith(ARITHMETIC) for inner in inside)
     if not copies or not alone or op.results or op.false_region.blocks:
         control.branch(p, op)
         return
-    there = p.atoms(op.cond)[0].text
-    for inner in copies:
-        assert isinstance(inner, kernel.AsyncCopyOp)
-        _print_copy(p, inner, "copy_async_where", there)
+    asked = p.atoms(op.cond)[0].text
+    for inner in inside:
+        if isinstance(inner, kernel.AsyncCopyOp):
+            _copy(p, inner, asked)
+        else:
+            p.operation(inner)
 
 
 def copy(p: KernelPrinter, op: Operation) -> None:
     """Print an asynchronous copy."""
     assert isinstance(op, kernel.AsyncCopyOp)
-    if op.condition is None:
-        _print_copy(p, op, "copy_async")
-    else:
-        _print_copy(p, op, "copy_async_if", p.atoms(op.condition)[0].text)
+    _copy(p, op, "")
 
 
-def _print_copy(p: KernelPrinter, op: kernel.AsyncCopyOp, name: str, there: str = "") -> None:
-    """Print a copy by a helper, that takes a condition where there is one."""
+def _copy(p: KernelPrinter, op: kernel.AsyncCopyOp, asked: str) -> None:
+    """Print a copy that fills with zeros where its own condition does not hold, and is made where it is asked for."""
+    there = p.atoms(op.condition)[0].text if op.condition is not None else ""
+    name = f"copy_async{'_if' * bool(there)}{'_where' * bool(asked)}"
+    _print_copy(p, op, name, ", ".join(text for text in (there, asked) if text))
+
+
+def _print_copy(p: KernelPrinter, op: kernel.AsyncCopyOp, name: str, conditions: str) -> None:
+    """Print a copy by a helper, that takes conditions where there are some."""
     if p.language.compute_capability < 80:  # type: ignore[attr-defined]
         raise UnsupportedError("sm_80 is the first architecture that copies to shared memory by itself")
     source, target = p.buffer(op.source), p.buffer(op.target)
@@ -80,7 +103,7 @@ def _print_copy(p: KernelPrinter, op: kernel.AsyncCopyOp, name: str, there: str 
     p.settle(write)
     p.helpers.add(f"{name} {op.size_bytes}")
     places = f"{target.name} + {place_text(write)}, {source.name} + {place_text(read)}"
-    p.line(f"{name}_{op.size_bytes}({places}{there and f', {there}'});")
+    p.line(f"{name}_{op.size_bytes}({places}{conditions and f', {conditions}'});")
 
 
 def commit(p: KernelPrinter, op: Operation) -> None:

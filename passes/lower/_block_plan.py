@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -11,13 +11,13 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.attributes import IndicesAttr
-from ...dialects.index import Div, IndexExpr
+from ...dialects.index import Div, IndexExpr, Ranges, constant
 from ...dialects.lookups import looked_up
 from ...dialects.loop import BlockOp, ForOp, LoadOp
 from ...dialects.loop_lanes import Lanes, LanesAttr
 from ...dialects.te import IndexOp, PredicateOp
-from ..analysis.nest import buffer_name, loops_reduced
-from ..analysis.placement import Placement
+from ..analysis.nest import buffer_name, loops_reduced, ranges_of
+from ..analysis.placement import Placement, in_bounds
 from ..schedule._marks import PREFETCH
 from ._run_ahead import BEYOND, BULK
 
@@ -68,6 +68,7 @@ class BlockPlan:
                 self.indices[op] = tuple(e.substitute(bound) for e in op.where.data)
         self.writes: list[Access] = []
         self.edges: set[IndexExpr] = set()
+        self._known_edges: dict[IndexExpr, bool] = {}
         for output, write, lanes in zip(block.outputs, block.write_indices, block.write_lanes, strict=True):
             place = placements[output]
             at = tuple(e.substitute(bound) for e in write)
@@ -87,7 +88,39 @@ class BlockPlan:
 
     def is_edge(self, condition: IndexExpr) -> bool:
         """True for a condition that only keeps what is written inside of a buffer."""
-        return condition in self.edges or _lowest_terms(condition) in self.edges
+        found = self._known_edges.get(condition)
+        if found is None:
+            found = condition in self.edges or _lowest_terms(condition) in self.edges or self._ends_quotient(condition)
+            self._known_edges[condition] = found
+        return found
+
+    def _ends_quotient(self, condition: IndexExpr) -> bool:
+        """True for a condition that keeps a quotient, an index in simpler terms, below its end.
+
+        `195 - i * 7 - j >= 0` keeps `i floordiv 2`, one of 14, there: it is `(i * 7 + j) floordiv 14` for j below 7.
+        """
+        ranges = ranges_of(self.block.enclosing_loops)
+        place = constant(condition.const) - condition
+        for write in self.writes:
+            for index, extent in zip(write.indices, write.place.shape, strict=True):
+                divisor, rest = divmod(condition.const + 1, extent)
+                if rest or divisor < 2 or write.place.is_argument:
+                    continue
+                if (place // divisor).simplify(ranges) == index.simplify(ranges):
+                    return True
+        return False
+
+    def may_overshoot(
+        self, conditions: Iterable[IndexExpr], ranges: Ranges, settled: Callable[[IndexExpr], IndexExpr]
+    ) -> bool:
+        """True where running beyond edges fills registers that nobody reads, from memory that is there.
+
+        Loops have values in `ranges`; `settled` simplifies positions by what else is known of them.
+        """
+        if any(w.place.scope != "local" for w in self.writes) or not all(map(self.is_edge, conditions)):
+            return False
+        accesses = (*self.loads.values(), *self.writes)
+        return all(in_bounds(settled(a.offset), (), a.place, ranges, frozenset()) for a in accesses)
 
 
 def _edges_of_quotient(index: IndexExpr, extent: int) -> list[IndexExpr]:

@@ -24,7 +24,6 @@ from ..analysis.code_size import buffer_element_bytes
 from ..analysis.joined import launch_sizes
 from ..analysis.matrix_product import TENSORIZE
 from ..analysis.nest import functions_on_loops, ranges_of
-from ..analysis.placement import in_bounds
 from ._block_plan import BlockPlan
 from ._copies import holding_for
 from ._lanes import same_for_lanes, step_in_memory
@@ -259,13 +258,8 @@ class _GpuSettling(_Settling):
 
     def _may_overshoot(self, plan: BlockPlan) -> bool:
         """True where lanes beyond an edge fill registers that nobody reads, from memory that is there."""
-        if any(w.place.scope != "local" for w in plan.writes):
-            return False
-        if not all(plan.is_edge(c) for c in plan.conditions if not self._holds(c)):
-            return False
         ranges = ranges_of(plan.block.enclosing_loops) | self.at.ranges
-        places = [(self.at.fixed(a.offset), a.place) for a in (*plan.loads.values(), *plan.writes)]
-        return all(in_bounds(offset, (), place, ranges, frozenset()) for offset, place in places)
+        return plan.may_overshoot((c for c in plan.conditions if not self._holds(c)), ranges, self.at.fixed)
 
     def _holds(self, condition: IndexExpr) -> bool:
         fixed = self.at.fixed(condition)

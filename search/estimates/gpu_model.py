@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from math import prod
 from operator import add
 
 import numpy as np
@@ -30,8 +29,8 @@ microbenchmarks of Volta and later give of a load (Jia et al. 2018: 19)."""
 COPY_INSTRUCTIONS = 6
 """Instructions to move one vector to shared memory. Counted in the code, not measured."""
 DIVISION_INSTRUCTIONS, BOUND_INSTRUCTIONS = 8.0, 28.0
-"""Instructions to take an element's place in a tile apart by one more dimension, and to find out where it lies in what
-is padded. Fitted, as are the other numbers below that say so: to 4,500 measured candidates of 192 products and
+"""Instructions to take an element's place in a tile apart by one more dimension, and to find out where a vector lies in
+what is padded. Fitted, as are the other numbers below that say so: to 4,500 measured candidates of 192 products and
 convolutions (an H200; `benchmarks/samples`), by robust regression of log2 of their times. Without the fitted terms,
 convolutions took 1.6 times their estimates in the mean, and of 120 workloads what was estimated least took 1.46 times
 the fastest one's time; with a fit to these 1.06, and 1.19 of 60 others that were measured afterwards."""
@@ -42,12 +41,20 @@ LOADS_AHEAD = 5
 RESULT_INSTRUCTIONS, RESULT_LINE_CYCLES = 10.0, 1.2
 """Instructions to write a result, its epilogue and the test where it lies included, and cycles for each line that the
 results of a warp lie in. Fitted."""
-LACKING_WARPS, SERVED_APART, ALIKE = 0.8, 0.5, 0.3
+LACKING_WARPS, SERVED_APART, ALIKE = 0.85, 0.85, 0.35
 """Warps of a scheduler whose time to issue passes with none ready, the part of the shorter one of issuing and serving
 shared memory that does not pass beside the other, and what a block that has a multiprocessor alone takes longer, as its
 warps wait for each other at barriers. Fitted, with what blocks without a pipeline wait for each other, to 7,845
 candidates of 433 workloads: of the half that it was not fitted to, what is estimated least takes 1.14 times the fastest
 one's time, 1.18 without; of products above 30 us 1.10 and 1.14, of depthwise ones 1.38 and 1.39."""
+WIDE_WAVEFRONTS = 1.5
+"""Cycles of shared memory that four elements for each lane of a warp take at least, where lanes share them. Fitted."""
+THROUGH_REGISTERS = 0.85
+"""Instructions of a copy through registers for each that is counted: addresses of both halves are those of the copies
+before, plus a number. Fitted, with the three numbers above and of wide loads again, to 4,900 candidates of 430
+workloads whose tails ask nothing, and 220 of five large products: of half of the former that they were not fitted to,
+what is estimated least takes 1.083 times the fastest one's time (1.091 before), and of the products 1.05 (1.13 before);
+with bounds of whole vectors, not of their elements, 1.08, of depthwise convolutions 1.15 (1.27 before)."""
 BOOST = 0.85
 """Nominal cycles that one of a multiprocessor takes: of 1.7 GHz, where an H200 runs at up to 1.98. Fitted with them."""
 LINE_ELEMENTS = 32
@@ -141,7 +148,8 @@ class GpuModel(GpuTile):
         distinct = distinct * np.minimum(lanes, self._slices(c))
         kept = self._kept(c, operand)
         loads = words / width if kept is None else words * kept
-        return words, loads, np.maximum(loads, distinct / BANKS * conflicts * (1.0 if kept is None else kept))
+        least = loads if kept is not None else np.where(width == 4, WIDE_WAVEFRONTS, 1.0) * loads
+        return words, loads, np.maximum(least, distinct / BANKS * conflicts * (1.0 if kept is None else kept))
 
     def _kept(self, c: Columns, operand: GpuOperand) -> Array | None:
         """The part of a thread's elements that is loaded, where a window slides along its results; None where none is.
@@ -191,8 +199,9 @@ class GpuModel(GpuTile):
         loads = np.where(apart, width, np.where(through, 1.0, stores))
         divisions = np.sum([reach(span, sizes) > 1 for span in operand.rows], axis=0) * np.where(straight, 1.0, width)
         strided = np.where(through | (not operand.turned), 1.0, width)
-        each = COPY_INSTRUCTIONS * strided + BOUND_INSTRUCTIONS * operand.padded
-        instructions = DIVISION_INSTRUCTIONS * divisions + each * loads + COPY_INSTRUCTIONS * through * stores
+        instructions = DIVISION_INSTRUCTIONS * divisions + COPY_INSTRUCTIONS * (strided * loads + through * stores)
+        instructions = instructions + BOUND_INSTRUCTIONS * operand.padded
+        instructions = instructions * np.where(through > 0, THROUGH_REGISTERS, 1.0)
         lines = self._lines(c, operand, beside)
         stored = vectors * stores * self._store_conflicts(c, operand)
         return _Copies(vectors * instructions, vectors * loads, stored, vectors * loads * lines)
@@ -212,6 +221,11 @@ class GpuModel(GpuTile):
         found = np.minimum(on.threads // threads, on.shared_bytes // shared_bytes)
         found = np.minimum(found, on.registers // (np.ceil(registers / 8) * 8 * threads))
         return np.asarray(np.clip(found, 1, on.blocks))
+
+    def fitting_blocks(self, c: Columns) -> npt.NDArray[np.int64]:
+        """Blocks that are to fit a multiprocessor at a time: as many as may, and no more than there are for each."""
+        resident = self._resident(c, self.planned_elements(c))
+        return np.minimum(resident, np.ceil(self._blocks(c) / self.cores)).astype(np.int64)
 
     def _of_results(self, c: Columns) -> Array:
         """Cycles of one of a multiprocessor's schedulers to write the results of one of its warps."""
@@ -245,7 +259,7 @@ class GpuModel(GpuTile):
             longest = np.maximum(together, np.where(stages > 1, ahead, alone + later) + BARRIER_CYCLES)
             return np.asarray(longest + np.where(stages > 1, 0.0, later / resident))
 
-        fills, results = np.ceil(self._depth(c) / step), self._of_results(c)
+        fills, results = self._fills(c), self._of_results(c)
 
         def block(resident: Array) -> Array:
             """Cycles of as many blocks at a time: their fills, their first copies, and their results."""
@@ -259,10 +273,12 @@ class GpuModel(GpuTile):
         total = total + waves * (2 * joined / on.shared_bytes_per_cycle + BARRIER_CYCLES) * (joined > 0)
         return np.asarray(total + GLOBAL_LATENCY)
 
-    def _depth(self, c: Columns) -> Array:
-        """Reduction steps of a block."""
-        depth = self._ones(c) * prod(r.extent for r in self.reduce)
-        return np.asarray(depth / c[self.split] if self.split else depth)
+    def _fills(self, c: Columns) -> Array:
+        """Fills of shared memory of a block: along each axis of the reduction whole steps, the last one begun."""
+        fills = self._ones(c)
+        for axis in self.reduce:
+            fills = fills * np.ceil(self._depth_of(axis, c) / self._stepped(axis, c))
+        return fills
 
     def seconds(self, c: Columns) -> Array:
         """A rough time: instructions, shared and global traffic, and the latency that nothing hides."""

@@ -21,9 +21,12 @@ s for 2048 and 3.3 s for 4096 (`passes.lower._unrolled_loops`)."""
 PADDING = 4
 """Elements that a row of a turned operand has beyond a multiple of the banks: vectors stay aligned in it."""
 MOST_GUARDED = 4
-"""Results of a thread along a pair of axes whose last tile is not full: each has a test of its own, and a thread seven
-predicates. Convolutions of 512x14x14, batch 8, and 256x14x14, batch 32, took 2,430 and 1,004 us on an H200 with seven
-such results, about 250 with others; five took up to 7.5 times their estimate."""
+"""Results of a thread along a pair of axes where a tile is larger than both, and asks: each has a test of its own, and
+a thread seven predicates. Convolutions of 512x14x14, batch 8, and 256x14x14, batch 32, took 2,430 and 1,004 us on an
+H200 with seven such results, about 250 with others; five took up to 7.5 times their estimate."""
+LARGE_IMAGE = 128
+"""Elements of a pair of axes from which on no tile reaches beyond the rows that shared memory has. A choice: blocks
+have 64 and more; of 512x14x14, batch 8, a tile of 256 took 754 us on an H200, of 56 248."""
 MOST_HELD = 32
 """Elements that a thread may have on their way to shared memory: each is loaded and stored by code of its own. A
 choice: an eighth of the registers of a thread."""
@@ -146,12 +149,19 @@ class GpuTile:
             sizes[r.name] = self._stepped(r, c) * (self._slices(c) if r.name == self.divided else 1.0)
         if self.pair is not None:
             (before, rows), (last, width) = self.pair
-            tile = self._tile(c, self.axes[-1]).astype(np.int64)
-            # A tile starts at any multiple of the common divisor: where it may straddle a row, rows are taken whole.
-            touched = (width - np.gcd(tile, width) + tile - 1) // width + 1
+            touched = self._touched_rows(c)
             sizes[before] = np.minimum(rows, touched).astype(np.float64)
-            sizes[last] = np.where(touched == 1, tile, width).astype(np.float64)
+            sizes[last] = np.where(touched == 1, self._tile(c, self.axes[-1]), width).astype(np.float64)
         return sizes
+
+    def _touched_rows(self, c: Columns) -> npt.NDArray[np.int64]:
+        """Rows of a pair of axes that a tile has elements of.
+
+        It starts at any multiple of the common divisor: where it may straddle a row, rows are taken whole.
+        """
+        assert self.pair is not None
+        width, tile = self.pair[1][1], self._tile(c, self.axes[-1]).astype(np.int64)
+        return np.asarray((width - np.gcd(tile, width) + tile - 1) // width + 1)
 
     def _planned_tile(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
         """Elements that an operand's index expressions reach in a tile of these sizes."""
@@ -231,13 +241,17 @@ class GpuTile:
 
         Where they do their places depend on the thread, and they are in local memory: of candidates for a convolution
         of 256x14x14, batch 32, that take 250 to 400 us on an H200 otherwise, one took 41,506. Nor has a thread more
-        than `MOST_GUARDED` results along the pair where its last tile is not full.
+        than `MOST_GUARDED` results along the pair where the last tile is not full, and reaches beyond the rows that
+        shared memory has: one of them took 3,767 us, others whose tiles end beyond the edge 225 to 310. Large images
+        have no such tiles.
         """
-        last, inner = self.axes[-1], c[self.axes[-1].inner]
+        inner = c[self.axes[-1].inner]
         if self.pair is None:
             return np.ones(len(inner), dtype=bool)
-        full = last.extent % self._tile(c, last) == 0
-        return np.asarray((self.pair[1][1] % inner == 0) & (full | (inner <= MOST_GUARDED)))
+        (_, rows), (_, width) = self.pair
+        held = (self.axes[-1].extent % self._tile(c, self.axes[-1]) == 0) | (self._touched_rows(c) <= rows)
+        few = (inner <= MOST_GUARDED) & (self.axes[-1].extent < LARGE_IMAGE)
+        return np.asarray((width % inner == 0) & (held | few))
 
     def _pipeline_fits(self, c: Columns) -> npt.NDArray[np.bool_]:
         """No more stages than iterations of the innermost loop that fills shared memory, and none idle."""

@@ -64,11 +64,15 @@ class Population:
         return np.array([h.choices.index(h.default) for h in self.holes], dtype=np.int64)
 
     def columns(self, rows: Rows) -> dict[str, npt.NDArray[np.int64]]:
+        """The values of holes for each row, and of derived numbers once they are asked for."""
+        return _Columns({h.name: self._values[i][rows[:, i]] for i, h in enumerate(self.holes)}, self.derived)
+
+    def all_columns(self, rows: Rows) -> dict[str, npt.NDArray[np.int64]]:
         """The values of holes and derived numbers for each row."""
-        values = {h.name: self._values[i][rows[:, i]] for i, h in enumerate(self.holes)}
+        columns = self.columns(rows)
         for number in self.derived:
-            values[number.name] = number.function(values)
-        return values
+            columns[number.name]
+        return columns
 
     def legal(self, rows: Rows, limits: Sequence[Limit] | None = None) -> Mask:
         """Return the mask of rows that keep all limits, or those given."""
@@ -116,7 +120,7 @@ class Population:
         found: set[int] = set()
         waiting: list[Callable[[Columns], object]] = [limit]
         while waiting:
-            record = _Recorder(self.columns(self.default[None]))
+            record = _Recorder(self.all_columns(self.default[None]))
             waiting.pop()(record)
             found |= {names[n] for n in record.asked if n in names}
             waiting += [functions.pop(n) for n in record.asked if n in functions]
@@ -282,6 +286,21 @@ class Population:
 def _every(sizes: Rows) -> Rows:
     """The positions of all combinations of choices `(product of sizes, d)`, the last hole's the fastest."""
     return np.stack([axis.ravel() for axis in np.meshgrid(*map(np.arange, sizes), indexing="ij")], axis=1)
+
+
+class _Columns(dict[str, npt.NDArray[np.int64]]):
+    """Columns of holes, to which derived numbers are added when they are first asked for."""
+
+    def __init__(self, holes: Mapping[str, npt.NDArray[np.int64]], derived: Sequence[Derived]) -> None:
+        super().__init__(holes)
+        self._derived = derived
+
+    def __missing__(self, name: str) -> npt.NDArray[np.int64]:
+        number = next((each for each in self._derived if each.name == name), None)
+        if number is None:
+            raise KeyError(name)
+        found = self[name] = number.function(self)
+        return found
 
 
 class _Recorder(dict[str, npt.NDArray[np.int64]]):

@@ -119,7 +119,7 @@ class Sketch:
 
     def schedule(self, row: npt.NDArray[np.int64]) -> str:
         """The schedule text of one row."""
-        values = {name: int(column[0]) for name, column in self.columns(row.reshape(1, -1)).items()}
+        values = {name: int(column[0]) for name, column in self.population.all_columns(row.reshape(1, -1)).items()}
         return self._text.filled(values)
 
     @cached_property

@@ -633,3 +633,39 @@ def test_a_tail_within_lanes_leaves_vectors_of_registers_whole() -> None:
     assert {kernel.lanes_of(op.value.type) for op in read} == {2}
     stored = [op for op in module.walk() if isinstance(op, kernel.StoreOp) and scope_of(op.buffer) == "local"]
     assert stored and not any(isinstance(op.parent_op(), scf.IfOp) for op in stored)
+
+
+def test_windows_beyond_the_edge_part_no_threads() -> None:
+    """Tiles of 4 x 4 of 7 x 7 pixels: all windows are read and added up without a question, and stored in part."""
+    data, weight = te.placeholder((1, 4, 7, 7), name="data"), te.placeholder((4, 4, 3, 3), name="weight")
+    conv = topi.nn.conv2d_nchw(data, weight, 1, 1, 1)
+
+    def steps(sch: Schedule) -> None:
+        name = "compute"
+        shared = [sch.cache_read(name, operand, "shared") for operand in ("pad_temp", "weight")]
+        held = [sch.cache_read(name, copy, "local") for copy in shared]
+        sch.compute_inline("pad_temp")
+        y0, y1 = sch.split(name, "yy", [None, 4])
+        x0, x1, x2 = sch.split(name, "xx", [None, 2, 2])
+        r0, r1 = sch.split(name, "rc", [None, 2])
+        sch.reorder(name, "nn", y0, x0, y1, x1, r0, r1, "ry", "rx", "ff", x2)
+        sch.bind(name, sch.fuse(name, "nn", y0, x0), "blockIdx.x")
+        sch.bind(name, y1, "threadIdx.y")
+        sch.bind(name, x1, "threadIdx.x")
+        sch.unroll(name, "ff")
+        sch.vectorize(name, x2)
+        sch.pragma(name, r1, auto_unroll_max_step=512)
+        tile = sch.cache_write(name, name)
+        sch.reverse_compute_at(tile, x1)
+        for copy in held:
+            sch.compute_at(copy, "rx", unit_loops=True)
+            sch.vectorize(copy, sch.get_loops(copy)[-1])
+        for copy in shared:
+            sch.compute_at(copy, r0, unit_loops=True)
+            _, y, x = sch.split(copy, sch.fuse(copy, *sch.get_loops(copy)[-4:]), [None, 4, 2])
+            sch.bind(copy, y, "threadIdx.y")
+            sch.bind(copy, x, "threadIdx.x")
+
+    module = check([data, weight, conv], steps)
+    kept = [op for op in module.walk() if isinstance(op, kernel.StoreOp) and scope_of(op.buffer) == "local"]
+    assert kept and not any(isinstance(op.parent_op(), scf.IfOp) for op in kept)

@@ -1,5 +1,6 @@
 """Copies that run ahead of their loop: right through registers and by the device, with one barrier an iteration."""
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +11,7 @@ from pipelined_matmul import CUDA, OPENCL, lower, matmul, tile
 from xdsl.dialects.builtin import ModuleOp
 
 from loopwright import te, topi
+from loopwright.backends.cuda.compile import print_cuda
 from loopwright.dialects import kernel
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.te import run_te
@@ -124,6 +126,8 @@ def test_padding_becomes_zeros(stages: int, registers: int) -> None:
         name="conv",
     )
     check([data, w, conv], lambda sch: padded_conv(sch, stages, registers), by_itself=not registers)
+    source = print_cuda(lower([data, w, conv], lambda sch: padded_conv(sch, stages, registers), CUDA)[1]).source
+    assert registers or not re.search(r"if \(.*\{\s*(const .*\s*)*copy_async", source), "a copy in a branch"
 
 
 @pytest.mark.parametrize("stages", [2, 3])

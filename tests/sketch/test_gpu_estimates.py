@@ -1,5 +1,7 @@
 """Estimates of tiled reductions on a GPU: what they say of candidates that differ in one number."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -31,8 +33,8 @@ def seconds(sketch: Sketch, **changed: int) -> float:
 def test_a_scheduler_issues_from_whole_warps() -> None:
     """Of nine warps one of four schedulers has three: as long as twelve take."""
     eight, nine, twelve = (seconds(product(32 * 132, 32 * blocks, 1024)) for blocks in (8, 9, 12))
-    assert nine == pytest.approx(twelve, rel=0.05)
-    assert nine > 1.3 * eight
+    assert nine == pytest.approx(twelve, rel=0.08)
+    assert nine > 1.25 * eight
 
 
 def test_vectors_pay_most_where_they_divide_rows() -> None:
@@ -86,7 +88,7 @@ def test_scalar_copies_of_turned_vectors_ask_for_many_lines() -> None:
 def test_results_of_a_thread_stay_in_a_row() -> None:
     """A thread whose results go on in the next row of an image keeps them in local memory.
 
-    Those of a tile that is not full have a test each, for which a thread has few predicates.
+    Those of a tile larger than the image have a test each, for which a thread has few predicates.
     """
     data, weight = te.placeholder((1, 64, 14, 14), name="data"), te.placeholder((64, 64, 3, 3), name="weight")
     task = lw.SearchTask([data, weight, topi.nn.conv2d_nchw(data, weight, 1, 1)], target=DEVICE)
@@ -100,4 +102,24 @@ def test_results_of_a_thread_stay_in_a_row() -> None:
             next(values for name, values in columns.items() if name.endswith(f"yy_xx_{part}"))
             for part in ("threads", "virtual")
         )
-        assert (((196 % (inner * threads * virtual)) == 0) | (inner <= MOST_GUARDED)).all()
+        tile = inner * threads * virtual
+        assert ((tile <= 196) | (inner <= MOST_GUARDED)).all()
+        assert ((tile < 196) & (196 % tile != 0) & (inner > MOST_GUARDED)).any()
+
+
+def test_the_last_step_along_each_axis_of_a_reduction_is_a_whole_one() -> None:
+    """Steps of 8 of the 9 rows of a window are as long as 16, of 3 as 9."""
+    data, weight = te.placeholder((1, 8, 64, 64), name="data"), te.placeholder((32, 8, 9, 9), name="weight")
+    tensors = [data, weight, topi.nn.conv2d_nchw(data, weight, 1, 4)]
+    tile = {"xx_threads": 32, "ff_inner": 4, "xx_inner": 2, "rc_step": 4, "rx_step": 9}
+    assert tiled_rows(tensors, **tile, ry_step=8) > 1.4 * tiled_rows(tensors, **tile, ry_step=9)
+
+
+def test_as_many_blocks_fit_as_the_model_counts_on() -> None:
+    """Of 64 blocks for 132 multiprocessors each has one; of 1,024 several may be there, by their registers."""
+    for size, most in ((512, 1), (2048, 16)):
+        sketch = product(size, size, 512)
+        rows = sketch.sample(np.random.default_rng(0), 20)
+        asked = [re.findall(r"blocks_per_sm=(\d+)", sketch.schedule(row)) for row in rows]
+        assert all(len(each) == 1 for each in asked)
+        assert max(int(each[0]) for each in asked) > 1 or most == 1

@@ -6,6 +6,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.backends.build import lower_to_kernel
+from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.search.features.catalogue import names
 
 H200 = "cuda model=h200"
@@ -80,3 +82,33 @@ def test_short_axes_and_other_devices_are_left_alone() -> None:
     assert not staged(permuted((1000, 8), (1, 0)))
     assert not staged(permuted((64, 20, 50), (1, 0, 2)))
     assert not staged(permuted((70, 45), (1, 0)), "opencl model=mali-g610")
+
+
+def dense_layer(rows: int, k: int, columns: int, constant: bool) -> list[te.Tensor]:
+    data = te.placeholder((rows, k), name="data")
+    weight = te.placeholder((columns, k), name="weight", constant=constant)
+    return [data, weight, topi.dense(data, weight)]
+
+
+def test_constant_weights_of_a_product_are_packed_along_its_columns() -> None:
+    """As (k, columns) none is turned round as it is copied, and vectors are copied whole."""
+    task = lw.SearchTask(dense_layer(40, 48, 52, True), target=H200)
+    tiled = [sketch for sketch in task.sketches if any(hole.name.endswith("j_threads") for hole in sketch.holes)]
+    assert tiled
+    data, weight = task.reference.inputs
+    packed = np.ascontiguousarray(weight.T)
+    for sketch in tiled:
+        assert 'lw-transform-layout{block="T_dense" buffer="weight" layout="k","j"}' in sketch.template
+        assert sketch.template.count("lw-storage-align") == 1
+        for row in sketch.sample(np.random.default_rng(0), 2):
+            (got,) = run_kernel(
+                lower_to_kernel(task.schedule_module(sketch.schedule(row)), task.target), [data, packed]
+            )
+            np.testing.assert_allclose(got, task.reference.expected[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("columns", "constant"), [(52, False), (51, True)])
+def test_other_weights_are_turned_as_they_are_copied(columns: int, constant: bool) -> None:
+    """Those that a caller gives anew, and rows of which vectors do not start at multiples of their size."""
+    for sketch in lw.SearchTask(dense_layer(40, 48, columns, constant), target=H200).sketches:
+        assert "lw-transform-layout" not in sketch.template

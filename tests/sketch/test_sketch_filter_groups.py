@@ -4,12 +4,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from gpu_programs import check_interpreted
 
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.search.structure.anchor import find_anchor
 
 CPU = "llvm cores=1 vector_bytes=32 vector_registers=16"
+GPU = "cuda model=h200"
 
 
 def grouped(
@@ -80,3 +82,23 @@ def test_runs_of_filters_are_found_in_indices() -> None:
     assert anchor is not None
     assert (anchor.run_of("ff"), anchor.run_of("xx"), anchor.run_of("rc")) == (16, 1, 1)
     assert anchor.shared_by_all("ff") and not anchor.within_runs("ff").shared_by_all("ff")
+
+
+def test_tiles_on_a_gpu_divide_the_filters_of_a_group() -> None:
+    task = lw.SearchTask(WORKLOADS["two groups"], target=GPU)
+    tiled = [sketch for sketch in task.sketches if any(hole.name == "compute_ff_threads" for hole in sketch.holes)]
+    assert tiled
+    for sketch in tiled:
+        columns = sketch.columns(np.concatenate([sketch.default[None], sketch.sample(np.random.default_rng(0), 60)]))
+        tiles = np.prod([columns[f"compute_ff_{part}"] for part in ("inner", "threads", "virtual")], axis=0)
+        assert (16 % tiles == 0).all()
+        assert len(np.unique(tiles)) > 1
+
+
+@pytest.mark.parametrize("name", ["two groups", "strided"])
+@pytest.mark.few(1)
+def test_candidates_on_a_gpu_are_right(name: str) -> None:
+    task = lw.SearchTask(WORKLOADS[name], target=GPU)
+    for sketch in task.sketches:
+        for row in sketch.sample(np.random.default_rng(2), 2):
+            check_interpreted(task.module, task.reference, [sketch.schedule(row)])
