@@ -4,8 +4,9 @@
 with an empty cache folder, `warm` finds the kernels that another process compiled, and `aot_eager` is PyTorch's own
 tracing, by Dynamo and AOTAutograd, around its own operators: no compiler behind torch.compile can take less. `optimize`
 is `lw.torch.optimize` with its first call, and `export` what PyTorch takes of that: torch.export and its
-decompositions. Importing torch and making the model are not counted; importing loopwright is. A call is the second one.
-CPU seconds are those of the process and of those that it started.
+decompositions. `saved` is a program of torch.export imported, compiled and written to a file, `loaded` that file read
+by another process. Importing torch and making the model are not counted; importing loopwright is. A call is the second
+one. CPU seconds are those of the process and of those that it started.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import torch
@@ -28,8 +30,11 @@ from torch import nn
 STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
 """Channels within a block, blocks, and the stride of the first (He et al. 2016, table 1)."""
 COMPILED = (("cold", "loopwright"), ("warm", "loopwright"), ("aot_eager", "aot_eager"))
+NOT_WAITED = (("cold, wait=False", "no wait"),)
 OPTIMIZED = (("optimize, cold", "optimize"), ("optimize, warm", "optimize"), ("export", "export"))
-"""Rows of the table, with the way of each; those of one table share a cache folder, which the first finds empty."""
+SAVED = (("saved, cold", "save"), ("loaded", "load"))
+GROUPS = (COMPILED, NOT_WAITED, OPTIMIZED, SAVED)
+"""Rows of the table, with the way of each; those of one group share a cache folder, which the first finds empty."""
 
 
 class Bottleneck(nn.Module):
@@ -61,20 +66,49 @@ def resnet50() -> nn.Module:
 
 
 def compiled_by(way: str, model: nn.Module, x: torch.Tensor) -> Callable[[torch.Tensor], Any]:
-    """Return a model compiled in a way: `optimize`, `export`, or a backend of torch.compile."""
-    if way == "optimize":
-        import loopwright as lw
+    """Return a model compiled in a way: one of WAYS, or a backend of torch.compile."""
+    made: Callable[[torch.Tensor], Any] = WAYS[way](model, x) if way in WAYS else torch.compile(model, backend=way)
+    return made
 
-        optimized: Callable[[torch.Tensor], Any] = lw.torch.optimize(model, (x,))
-        return optimized
-    if way == "export":
-        from torch._decomp import core_aten_decompositions
 
-        program = torch.export.export(model, (x,)).run_decompositions(core_aten_decompositions())
-        exported: Callable[[torch.Tensor], Any] = program.module()
-        return exported
-    compiled: Callable[[torch.Tensor], Any] = torch.compile(model, backend=way)
-    return compiled
+def _without_wait(model: nn.Module, x: torch.Tensor) -> Any:
+    return torch.compile(model, backend="loopwright", options={"wait": False})
+
+
+def _optimized(model: nn.Module, x: torch.Tensor) -> Any:
+    import loopwright as lw
+
+    return lw.torch.optimize(model, (x,))
+
+
+def _exported(model: nn.Module, x: torch.Tensor) -> Any:
+    from torch._decomp import core_aten_decompositions
+
+    return torch.export.export(model, (x,)).run_decompositions(core_aten_decompositions()).module()
+
+
+def _saved(model: nn.Module, x: torch.Tensor) -> Any:
+    import loopwright as lw
+
+    compiled = lw.compile(lw.from_exported(torch.export.export(model, (x,))))
+    compiled.save(f"{os.environ['XDG_CACHE_HOME']}/model.lw")
+    return lambda given: compiled(given.numpy())
+
+
+def _loaded(model: nn.Module, x: torch.Tensor) -> Any:
+    import loopwright as lw
+
+    compiled = lw.load_network(f"{os.environ['XDG_CACHE_HOME']}/model.lw")
+    return lambda given: compiled(given.numpy())
+
+
+WAYS = {
+    "no wait": _without_wait,
+    "optimize": _optimized,
+    "export": _exported,
+    "save": _saved,
+    "load": _loaded,
+}
 
 
 def measure(way: str) -> dict[str, float]:
@@ -113,9 +147,9 @@ def main() -> None:
     if options.inside:
         print(json.dumps(measure(options.inside)))
         return
-    found: dict[str, list[dict[str, float]]] = {name: [] for name, _ in (*COMPILED, *OPTIMIZED)}
+    found: dict[str, list[dict[str, float]]] = {name: [] for name, _ in chain(*GROUPS)}
     for _ in range(options.rounds):
-        for rows in (COMPILED, OPTIMIZED):
+        for rows in GROUPS:
             with tempfile.TemporaryDirectory() as cache:
                 for name, way in rows:
                     found[name].append(in_process(way, cache))
