@@ -328,7 +328,8 @@ class Region:
 
     def _made(self, constants: Mapping[int, Tensor], device: RegionDevice) -> CompiledNetwork:
         target = resolve_target(device.target(self.options.target))
-        net, precision = in_layout(self.network(constants, device.array_of), "auto"), self._precision(target)
+        net = in_layout(self.network(constants, device.array_of), "auto", target)
+        precision = self._precision(target)
         return self._tuned(in_precision(net, precision) if "float32" in net.dtypes else net, target)
 
     def _precision(self, target: Target) -> str | None:
