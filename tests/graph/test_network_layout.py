@@ -77,6 +77,9 @@ def test_models_are_brought_into_the_layout_that_suits_them() -> None:
         ("float32", 32, 1, AMX, "NCHW"),
         ("bfloat16", 32, 1, "llvm cores=1 model=haswell", "NCHW"),
         ("bfloat16", 32, 1, None, "NCHW"),
+        ("float16", 64, 1, "cuda model=h200", "NHWC"),
+        ("bfloat16", 32, 1, "cuda model=h200", "NCHW"),
+        ("float32", 64, 1, "cuda model=h200", "NCHW"),
     ],
 )
 def test_convolutions_on_matrix_units_pay_for_transposes_around_them(
