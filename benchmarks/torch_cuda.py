@@ -7,7 +7,8 @@ figures are medians of alternating rounds.
 
 The second table is of a region's launches alone, without PyTorch's tensors: one by one, as a graph, and as a graph
 whose inputs and outputs lie elsewhere than in the call before. `--attention` compares attention taken apart with
-PyTorch's kernel for it.
+PyTorch's kernel for it. `--overhead` prints the host's time for a region beside that for its graph alone, in turn: what
+a call takes beyond its kernels.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ ROUNDS = 9
 QUEUED = 20
 """Calls in a row whose host's time is taken: few enough to fit the driver's queue, so that none waits."""
 CALLS = 200
+TURNS = 60
+"""Rounds of what takes the host a few microseconds, of which the least counts too."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +110,17 @@ def captured(torch: Any, call: Callable[[], Any]) -> Callable[[], Any]:
 
 def alternating(torch: Any, timed: Callable[[Any, Callable[[], Any]], float], calls: Sequence[Any]) -> list[float]:
     """Return the median microseconds of each call, which take turns."""
+    return [statistics.median(times) for times in turns_us(torch, timed, calls, ROUNDS)]
+
+
+def turns_us(
+    torch: Any, timed: Callable[[Any, Callable[[], Any]], float], calls: Sequence[Any], rounds: int
+) -> list[list[float]]:
+    """Return the microseconds of each call in each round."""
     for call in calls:
         timed(torch, call)
-    rounds = [[timed(torch, call) for call in calls] for _ in range(ROUNDS)]
-    return [statistics.median(times) * 1e6 for times in zip(*rounds, strict=True)]
+    found = [[timed(torch, call) * 1e6 for call in calls] for _ in range(rounds)]
+    return [list(times) for times in zip(*found, strict=True)]
 
 
 def compiled_case(torch: Any, module: Any, x: Any, options: TorchOptions) -> tuple[Callable[[Any], Any], list[Region]]:
@@ -139,9 +149,7 @@ def launches_of(region: Region) -> int:
 
 def row(torch: Any, case: Case, options: TorchOptions) -> tuple[str, str]:
     """Return the rows of a case in both tables."""
-    torch.manual_seed(0)
-    torch._dynamo.reset()
-    module, x = case.make(torch.nn).eval().cuda(), torch.randn(case.shape, device="cuda")
+    module, x = made(torch, case)
     compiled, regions = compiled_case(torch, module, x, options)
     calls = [lambda: module(x), lambda: compiled(x)]
     host = alternating(torch, host_s, calls)
@@ -157,6 +165,12 @@ def row(torch: Any, case: Case, options: TorchOptions) -> tuple[str, str]:
 
 def launches_alone(torch: Any, region: Region) -> list[float]:
     """Return the microseconds of a region's launches, for the host and for a call among many, in three ways."""
+    calls = launch_calls(torch, region)
+    return [*alternating(torch, host_s, calls), *alternating(torch, call_s, calls)]
+
+
+def launch_calls(torch: Any, region: Region) -> list[Callable[[], Any]]:
+    """Return a region's launches one by one, as a graph, and as a graph whose tensors move from call to call."""
     network = loaded(region)
     bound: Any = region._bound
     frame = network.frame(bound.loaded.constants.addresses)
@@ -165,12 +179,35 @@ def launches_alone(torch: Any, region: Region) -> list[float]:
     places = [[tensor.data_ptr() for tensor in tensors] for tensors in given]
     workspace = torch.zeros(max(1, network.binding.workspace_bytes), dtype=torch.uint8, device="cuda")
     stream, turns = torch.cuda.current_stream().cuda_stream, itertools.cycle(places)
-    calls = [
+    return [
         lambda: frame.run(places[0], workspace.data_ptr(), stream, True),
         lambda: frame.run(places[0], workspace.data_ptr(), stream),
         lambda: frame.run(next(turns), workspace.data_ptr(), stream),
     ]
-    return [*alternating(torch, host_s, calls), *alternating(torch, call_s, calls)]
+
+
+def overhead(torch: Any, options: TorchOptions) -> None:
+    """Print the host's time for each case's first region, for its graph alone, and what the region takes beyond it."""
+    print("| model | parameters | launches | region: least | median | graph: least | median | beyond: least | median |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for case in CASES:
+        module, x = made(torch, case)
+        compiled, regions = compiled_case(torch, module, x, options)
+        region, arguments = regions[0], _arguments(compiled, regions[0], x)
+        calls = [lambda region=region, arguments=arguments: region(*arguments), launch_calls(torch, region)[1]]  # type: ignore[misc]
+        both = turns_us(torch, host_s, calls, TURNS)
+        beyond = [ours - graph for ours, graph in zip(*both, strict=True)]
+        least = [min(both[0]), min(both[1]), min(both[0]) - min(both[1])]
+        medians = map(statistics.median, (*both, beyond))
+        figures = " | ".join(f"{a:.1f} | {b:.1f}" for a, b in zip(least, medians, strict=True))
+        print(f"| {case.name} | {len(region.static)} | {launches_of(region)} | {figures} |", flush=True)
+
+
+def made(torch: Any, case: Case) -> tuple[Any, Any]:
+    """Return a case's module and input, in a PyTorch that has compiled nothing."""
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    return case.make(torch.nn).eval().cuda(), torch.randn(case.shape, device="cuda")
 
 
 def attention(torch: Any, options: TorchOptions) -> None:
@@ -225,6 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tune", type=float, default=0.0, help="seconds of tuning for each region (default: 0)")
     parser.add_argument("--attention", action="store_true", help="attention alone, by length")
+    parser.add_argument("--overhead", action="store_true", help="regions beside their graphs alone")
     given = parser.parse_args(arguments)
     import torch
 
@@ -237,6 +275,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = TorchOptions(tune=given.tune, records=f"{folder}/records.jsonl" if given.tune else None)
         if given.attention:
             attention(torch, options)
+            return 0
+        if given.overhead:
+            overhead(torch, options)
             return 0
         columns = [f"{what}: {whose}" for what in ("host", "call", "replay") for whose in ("PyTorch", "ours")]
         heads = ["model", "regions", "launches", *columns, "host: first region alone"]

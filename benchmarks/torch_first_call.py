@@ -1,10 +1,12 @@
-"""Print how long the first call of a ResNet-50 takes under torch.compile, untuned: from nothing, then from the cache.
+"""Print how long the first call of a ResNet-50 takes, untuned: from nothing, then from the cache.
 
 `python benchmarks/torch_first_call.py [--rounds N]`. Each line is the quickest of N processes of its own. `cold` begins
 with an empty cache folder, `warm` finds the kernels that another process compiled, and `aot_eager` is PyTorch's own
-tracing, by Dynamo and AOTAutograd, around its own operators: no compiler behind torch.compile can take less. Importing
-torch and making the model are not counted; importing loopwright is. A call is the second one. CPU seconds are those of
-the process and of those that it started.
+tracing, by Dynamo and AOTAutograd, around its own operators: no compiler behind torch.compile can take less. `optimize`
+is `lw.torch.optimize` with its first call, and `export` what PyTorch takes of that: torch.export and its
+decompositions. `saved` is a program of torch.export imported, compiled and written to a file, `loaded` that file read
+by another process. Importing torch and making the model are not counted; importing loopwright is. A call is the second
+one. CPU seconds are those of the process and of those that it started.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from itertools import chain
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +29,12 @@ from torch import nn
 
 STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
 """Channels within a block, blocks, and the stride of the first (He et al. 2016, table 1)."""
+COMPILED = (("cold", "loopwright"), ("warm", "loopwright"), ("aot_eager", "aot_eager"))
+NOT_WAITED = (("cold, wait=False", "no wait"),)
+OPTIMIZED = (("optimize, cold", "optimize"), ("optimize, warm", "optimize"), ("export", "export"))
+SAVED = (("saved, cold", "save"), ("loaded", "load"))
+GROUPS = (COMPILED, NOT_WAITED, OPTIMIZED, SAVED)
+"""Rows of the table, with the way of each; those of one group share a cache folder, which the first finds empty."""
 
 
 class Bottleneck(nn.Module):
@@ -54,13 +65,59 @@ def resnet50() -> nn.Module:
     return nn.Sequential(stem, *blocks, head).eval()
 
 
-def measure(backend: str) -> dict[str, float]:
+def compiled_by(way: str, model: nn.Module, x: torch.Tensor) -> Callable[[torch.Tensor], Any]:
+    """Return a model compiled in a way: one of WAYS, or a backend of torch.compile."""
+    made: Callable[[torch.Tensor], Any] = WAYS[way](model, x) if way in WAYS else torch.compile(model, backend=way)
+    return made
+
+
+def _without_wait(model: nn.Module, x: torch.Tensor) -> Any:
+    return torch.compile(model, backend="loopwright", options={"wait": False})
+
+
+def _optimized(model: nn.Module, x: torch.Tensor) -> Any:
+    import loopwright as lw
+
+    return lw.torch.optimize(model, (x,))
+
+
+def _exported(model: nn.Module, x: torch.Tensor) -> Any:
+    from torch._decomp import core_aten_decompositions
+
+    return torch.export.export(model, (x,)).run_decompositions(core_aten_decompositions()).module()
+
+
+def _saved(model: nn.Module, x: torch.Tensor) -> Any:
+    import loopwright as lw
+
+    compiled = lw.compile(lw.from_exported(torch.export.export(model, (x,))))
+    compiled.save(f"{os.environ['XDG_CACHE_HOME']}/model.lw")
+    return lambda given: compiled(given.numpy())
+
+
+def _loaded(model: nn.Module, x: torch.Tensor) -> Any:
+    import loopwright as lw
+
+    compiled = lw.load_network(f"{os.environ['XDG_CACHE_HOME']}/model.lw")
+    return lambda given: compiled(given.numpy())
+
+
+WAYS = {
+    "no wait": _without_wait,
+    "optimize": _optimized,
+    "export": _exported,
+    "save": _saved,
+    "load": _loaded,
+}
+
+
+def measure(way: str) -> dict[str, float]:
     """Return the seconds of the first call and of the second one, in this process."""
     torch.manual_seed(0)
     model, x = resnet50(), torch.randn(1, 3, 224, 224)
     start_s, start_cpu_s = time.perf_counter(), _cpu_s()
     with torch.no_grad():
-        compiled = torch.compile(model, backend=backend)
+        compiled = compiled_by(way, model, x)
         compiled(x)
         first_s, cpu_s = time.perf_counter() - start_s, _cpu_s() - start_cpu_s
         start_s = time.perf_counter()
@@ -73,13 +130,11 @@ def _cpu_s() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def in_process(backend: str, cache: str) -> dict[str, float]:
+def in_process(way: str, cache: str) -> dict[str, float]:
     """Measure in a process of its own, with a cache folder."""
     env = {**os.environ, "XDG_CACHE_HOME": cache}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile all that it imports
-    run = subprocess.run(
-        [sys.executable, __file__, "--in", backend], check=True, capture_output=True, text=True, env=env
-    )
+    run = subprocess.run([sys.executable, __file__, "--in", way], check=True, capture_output=True, text=True, env=env)
     found: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
     return found
 
@@ -92,12 +147,12 @@ def main() -> None:
     if options.inside:
         print(json.dumps(measure(options.inside)))
         return
-    found: dict[str, list[dict[str, float]]] = {"cold": [], "warm": [], "aot_eager": []}
+    found: dict[str, list[dict[str, float]]] = {name: [] for name, _ in chain(*GROUPS)}
     for _ in range(options.rounds):
-        with tempfile.TemporaryDirectory() as cache:
-            found["cold"].append(in_process("loopwright", cache))
-            found["warm"].append(in_process("loopwright", cache))
-            found["aot_eager"].append(in_process("aot_eager", cache))
+        for rows in GROUPS:
+            with tempfile.TemporaryDirectory() as cache:
+                for name, way in rows:
+                    found[name].append(in_process(way, cache))
     print("| | first call (s) | of CPU (s) | a call (s) |\n|---|---|---|---|")
     for name, each in found.items():
         best = {key: min(one[key] for one in each) for key in each[0]}

@@ -82,7 +82,7 @@ def compile(
     backend = backend_path(device.kind)
     versions = load_backend(backend).versions()
     known = KnownSchedules(records, versions, device)
-    typed, kept = with_kept(in_layout(net, layout), precision)
+    typed, kept = with_kept(in_layout(net, layout, device), precision)
     with processes_ahead(backend, typed, device, processes) as started:
         grouped = typed.transform(pipeline or grouping_for(device))
         if winograd:

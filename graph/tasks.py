@@ -124,7 +124,7 @@ def extract_tasks(
     found: dict[str, SearchTask] = {}
     counts: dict[str, int] = {}
     ways: dict[str, list[str]] = {}
-    typed = in_precision(in_layout(net, layout), precision)
+    typed = in_precision(in_layout(net, layout, device), precision)
     for pair in group_tasks(typed.transform(grouping_for(device)), device):
         if not include_simple_tasks and not has_reduction(pair.task):
             continue

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-_SIZED_BY_VALUES = frozenset({"NonZero", "Unique", "NonMaxSuppression", "StringSplit"})
+SIZED_BY_VALUES = frozenset({"NonZero", "Unique", "NonMaxSuppression", "StringSplit"})
+"""Operators whose result has as many elements as their data say."""
 _BY_VALUES = ": the shape of its result depends on values that are not known, and shapes are constants"
 
 
@@ -124,7 +125,7 @@ class _Importer:
         for (domain, operator), labels in sorted(self.unknown.items()):
             what = f"operator {operator}" + ("" if domain in STANDARD else f" of domain {domain}")
             count = f"{len(labels)} nodes, the first" if len(labels) > 1 else "node"
-            why = _BY_VALUES if operator in _SIZED_BY_VALUES and domain in STANDARD else ""
+            why = _BY_VALUES if operator in SIZED_BY_VALUES and domain in STANDARD else ""
             self._refuse(f"{what} is not supported ({count} '{labels[0]}'){why}")
 
     def _inputs(self) -> None:

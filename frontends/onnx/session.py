@@ -14,8 +14,8 @@ from ...dialects.numpy_types import ELEMENT_TYPES
 from ...onnx_backend import supports_device
 from .model import declared_shape, inferred_types, inputs_of, prepare, read_model
 from .node import numpy_type
+from .tail import versions_of
 from .types import type_name
-from .versions import Versions
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
@@ -61,7 +61,9 @@ class InferenceSession:
     `path_or_bytes` is a path, bytes, or a ModelProto. Of `sess_options`, which may be onnxruntime's, the number of
     threads (`intra_op_num_threads`) counts. `providers` are CPUExecutionProvider and CUDAExecutionProvider; the first
     whose device is here is taken. `target` and `records` are those of `lw.compile`. A model whose shapes are all known
-    is compiled here, another at the first run with each shape; the `versions` that ran last are kept.
+    is compiled here, another at the first run with each shape; the `versions` that ran last are kept. Where results are
+    sized by values (NonZero, NonMaxSuppression), they and what depends on them are computed by ONNX's own reference
+    implementation, in NumPy.
     OnnxImportError lists what is not supported; ValueError says what else is wrong.
     """
 
@@ -82,7 +84,7 @@ class InferenceSession:
         self._provider = _provider(providers, provider_options)
         self._options = sess_options
         name, self._model = read_model(path_or_bytes)
-        self._versions = Versions(
+        self._versions = versions_of(
             self._model, target or _target(self._provider, sess_options), {"records": records}, versions
         )
         graph = self._model.graph

@@ -27,7 +27,8 @@ class TorchOptions:
     dimension are padded to the next of those it names, as in `{0: (1, 8, 32)}`, where that is shown to change no
     result. With `check` each kernel is held to the interpreter's results when it is compiled. `precision` is that of
     `lw.compile`; unless given it is tf32 on CUDA devices where PyTorch's own products may round to it
-    (`torch.set_float32_matmul_precision("high")`).
+    (`torch.set_float32_matmul_precision("high")`). Without `wait` calls on CPUs run in PyTorch until a thread has
+    compiled what they need.
     """
 
     target: str | None = None
@@ -38,6 +39,7 @@ class TorchOptions:
     buckets: Mapping[int, Sequence[int]] = field(default_factory=dict)
     check: bool = False
     precision: str | None = None
+    wait: bool = True
 
     def __post_init__(self) -> None:
         if self.target is not None and self.target.split()[:1] not in [[kind] for kind in TARGET_KINDS.values()]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from ...backends.forkable import ForkableLock
@@ -38,6 +39,8 @@ from .types import Array, Tensor, array_of, kind_of, memory_order
 
 _FAILURES = (BuildError, MissingRequirement, ValueError, MemoryError)
 """Errors of compiling a region."""
+_AT_THE_END = "interpreter shutdown"
+"""In Python's refusal to start threads once the program has ended."""
 _MOST_UPDATES = 2
 """Parameters that were written so often since they were packed are inputs from then on."""
 _MOST_MODULES = 64
@@ -151,7 +154,9 @@ class Region:
         """By the parameters themselves: modules of one class share a graph under torch.compile."""
         self._captured: list[_Bound] = []
         """Replaced ones that CUDA graphs read."""
-        self._lock = ForkableLock()
+        self._lock, self._thread = ForkableLock(), Thread()
+        self._waits = options.wait or self.device.type != "cpu"
+        """Elsewhere a stream must not be captured while kernels are loaded."""
 
     @property
     def compiled(self) -> CompiledNetwork | None:
@@ -161,10 +166,39 @@ class Region:
     def __call__(self, *arguments: Tensor) -> Any:
         bound = self._bound
         if bound is None or not bound.parameters.hold(arguments):
-            bound = self._bind(arguments)
+            bound = self._bind(arguments) if self._waits else self._found(arguments)
             if bound is None:
-                return self._in_pytorch(*arguments)
+                return self._in_pytorch(*arguments) if self._waits else self._meanwhile(arguments)
         return self._run(bound, arguments)
+
+    def _found(self, arguments: tuple[Tensor, ...]) -> _Bound | None:
+        """Return what is compiled for these parameters as they are now."""
+        found = self._of_modules.get(self._parameters(arguments))
+        if found is None or not found.parameters.hold(arguments):
+            return None
+        self._bound = found
+        return found
+
+    def _meanwhile(self, arguments: tuple[Tensor, ...]) -> Any:
+        """Run in PyTorch, and have a thread compile for these parameters, unless one is at it.
+
+        It begins when PyTorch is done, whose operators would each wait for Python's lock otherwise.
+        """
+        made = self._in_pytorch(*arguments)
+        if self.failure is None and not self._thread.is_alive():
+            parameters = tuple(each if place in self.static else None for place, each in enumerate(arguments))
+            self._thread = Thread(target=self._bind_beside, args=(parameters,), name=f"compiling {self.name}")
+            self._thread.start()
+        return made
+
+    def _bind_beside(self, parameters: tuple[Tensor, ...]) -> None:
+        try:
+            self._bind(parameters)
+        except Exception as error:  # a bug of ours, which each call would run into
+            if _AT_THE_END in str(error):
+                return
+            self.failure = f"{type(error).__name__}: {error}"
+            raise
 
     @cached_property
     def _in_pytorch(self) -> Any:
@@ -201,10 +235,9 @@ class Region:
             if self.failure is not None:
                 return None
             key = self._parameters(arguments)
-            found = self._of_modules.get(key)
-            if found is not None and found.parameters.hold(arguments):
-                self._bound = found
-                return found
+            ready, found = self._found(arguments), self._of_modules.get(key)
+            if ready is not None:
+                return ready
             device = region_device(self.device)
             if device.must_wait():
                 text = f"{self.name} runs in PyTorch in this CUDA graph: call it with these parameters before a capture"
@@ -295,7 +328,8 @@ class Region:
 
     def _made(self, constants: Mapping[int, Tensor], device: RegionDevice) -> CompiledNetwork:
         target = resolve_target(device.target(self.options.target))
-        net, precision = in_layout(self.network(constants, device.array_of), "auto"), self._precision(target)
+        net = in_layout(self.network(constants, device.array_of), "auto", target)
+        precision = self._precision(target)
         return self._tuned(in_precision(net, precision) if "float32" in net.dtypes else net, target)
 
     def _precision(self, target: Target) -> str | None:

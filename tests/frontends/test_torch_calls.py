@@ -4,16 +4,19 @@ import gc
 import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
 
 torch: Any = pytest.importorskip("torch")
 
+from patience import PATIENCE_S, wait_until  # noqa: E402
 from torch_models import model  # noqa: E402
 from torch_watched import Watched, close  # noqa: E402
 
 import loopwright as lw  # noqa: E402
+from loopwright.frontends.torch.region import Region  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
 nn: Any = torch.nn
@@ -149,6 +152,50 @@ def test_a_first_call_in_two_threads_compiles_once() -> None:
         for found in pool.map(fast, [x] * 8):
             close(found, module(x))
     assert fast.graph.regions[0].statistics.compilations == 1
+
+
+def test_without_wait_pytorch_runs_until_kernels_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_compile, compiled = Event(), Region._compiled
+
+    def later(region: Any, *arguments: Any) -> Any:
+        assert may_compile.wait(PATIENCE_S)
+        return compiled(region, *arguments)
+
+    monkeypatch.setattr(Region, "_compiled", later)
+    module, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).eval(), torch.randn(2, 8)
+    fast = lw.torch.optimize(module, (x,), options={"wait": False})
+    (region,) = fast.graph.regions
+    for _ in range(3):
+        close(fast(x), module(x))
+    assert region.compiled is None
+    may_compile.set()
+    assert wait_until(lambda: region.compiled is not None)
+    close(fast(x), module(x))
+    with torch.no_grad():
+        module[0].weight.mul_(2)
+    close(fast(x), module(x))
+    assert wait_until(lambda: region.statistics.compilations == 2 and not region._thread.is_alive())
+    runs = python_functions_called(lambda: close(fast(x), module(x)))
+    assert "region.py:_run" in runs and "region.py:_meanwhile" not in runs
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning", "ignore:fused_0 runs in PyTorch")
+@pytest.mark.parametrize("error", [ValueError, KeyError])
+def test_without_wait_what_fails_is_tried_once(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[None] = []
+
+    def fail(*_: Any) -> None:
+        tries.append(None)
+        raise error("no")
+
+    monkeypatch.setattr(Region, "_compiled", fail)
+    module, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).eval(), torch.randn(2, 8)
+    fast = lw.torch.optimize(module, (x,), options={"wait": False})
+    (region,) = fast.graph.regions
+    for _ in range(3):
+        close(fast(x), module(x))
+        assert wait_until(lambda: region.failure is not None and not region._thread.is_alive())
+    assert len(tries) == 1
 
 
 def test_grad_modes_in_turn() -> None:

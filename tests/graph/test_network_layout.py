@@ -9,13 +9,16 @@ import pytest
 from small_networks import SMALL, feeds_of
 
 import loopwright as lw
+from loopwright.backends.targets import resolve_target
 from loopwright.dialects.graph import ApplyOp
+from loopwright.graph.layout import in_layout
 
 onnx = pytest.importorskip("onnx")
 from onnx import helper  # noqa: E402
 from onnx_models import model  # noqa: E402
 
 TARGET = "llvm cores=1"
+AMX = "llvm model=sapphirerapids cores=1"
 
 
 def chain(depth: int = 3, shuffled: bool = False) -> Any:
@@ -63,6 +66,31 @@ def test_models_are_brought_into_the_layout_that_suits_them() -> None:
     assert layouts(lw.from_onnx(chain(1))) == layouts(lw.from_onnx(chain(), layout="NCHW"))[:2] == ["NCHW"] * 2
     assert layouts(lw.from_onnx(chain(1), layout="NHWC")) == ["NHWC"] * 2
     assert layouts(lw.from_onnx(chain(4, shuffled=True))) == ["NCHW"] * 5
+
+
+@pytest.mark.parametrize(
+    ("dtype", "channels", "groups", "target", "layout"),
+    [
+        ("bfloat16", 32, 1, AMX, "NHWC"),
+        ("bfloat16", 2, 1, AMX, "NCHW"),
+        ("bfloat16", 32, 8, AMX, "NCHW"),
+        ("float32", 32, 1, AMX, "NCHW"),
+        ("bfloat16", 32, 1, "llvm cores=1 model=haswell", "NCHW"),
+        ("bfloat16", 32, 1, None, "NCHW"),
+        ("float16", 64, 1, "cuda model=h200", "NHWC"),
+        ("bfloat16", 32, 1, "cuda model=h200", "NCHW"),
+        ("float32", 64, 1, "cuda model=h200", "NCHW"),
+    ],
+)
+def test_convolutions_on_matrix_units_pay_for_transposes_around_them(
+    dtype: str, channels: int, groups: int, target: str | None, layout: str
+) -> None:
+    net = lw.Network("one")
+    data = net.input("data", (2, channels, 8, 8), dtype)
+    weight = net.constant(np.ones((channels, channels // groups, 3, 3), np.float32), name="weight")
+    net.output(net.conv2d(data, net.cast(weight, dtype=dtype), padding=1, groups=groups))
+    resolved = None if target is None else resolve_target(target)
+    assert layouts(in_layout(net, "auto", resolved)) == [layout]
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "auto", None])
