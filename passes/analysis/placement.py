@@ -18,7 +18,7 @@ from ...dialects.interpret.loop import owning_loops
 from ...dialects.layout import Layout, Swizzle
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, scope_of
 from ...dialects.strides import row_major
-from ..schedule._marks import PIPELINE_STAGES
+from ..schedule._marks import PIPELINE_BULK, PIPELINE_STAGES
 from .nest import ranges_of
 from .regions import Interval, interval_of, union
 
@@ -115,6 +115,8 @@ def _place(buffer: SSAValue, owner: ForOp | None, uses: Sequence[Use], gpu: bool
     kept = [_bounded(box, n) for box, n in zip(_boxes(uses, around, shared), shape, strict=True)]
     if gpu and any(_runs_ahead(block, buffer) for block, _ in uses):
         kept[0] = Interval(ZERO, shape[0])
+    if gpu and any(_is_read_in_bulk(block, buffer) for block, _ in uses):
+        kept = [Interval(ZERO, extent) for extent in shape]
     extents = tuple(box.extent for box in kept)
     lows = tuple(box.low for box in kept)
     digits = _Digits(extents)
@@ -196,6 +198,11 @@ def _touched(
 def _runs_ahead(block: BlockOp, buffer: SSAValue) -> bool:
     """True for a copy that `pipeline` has marked: the first dimension of its buffer are the stages."""
     return buffer in block.outputs and PIPELINE_STAGES in block.notes
+
+
+def _is_read_in_bulk(block: BlockOp, buffer: SSAValue) -> bool:
+    """True for a copy by the copy engine from this buffer: it writes zeros for what lies beyond the array's shape."""
+    return PIPELINE_BULK in block.notes and any(load.buffer is buffer for load in block.loads)
 
 
 def _narrowed(ranges: Ranges, conditions: Sequence[IndexExpr]) -> dict[str, tuple[int, int]]:

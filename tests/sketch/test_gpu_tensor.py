@@ -242,6 +242,22 @@ def test_each_form_of_warp_groups_is_right(form: str) -> None:
             np.testing.assert_array_equal(got, wanted)
 
 
+def test_the_copy_engine_reads_padded_parts_of_attention_from_memory() -> None:
+    """Of 48 rows and 56 columns, in tiles of 64: what lies behind the ends are zeros, as behind those of arguments."""
+    shapes = {"q": (1, 48, 64), "k": (1, 56, 64), "v": (1, 56, 64)}
+    q, k, v = (te.placeholder(shape, "float16", name) for name, shape in shapes.items())
+    scores = topi.cast(topi.nn.batch_matmul(q, k, False, True, out_dtype="float32"), "float16")
+    tensors = [q, k, v, topi.nn.batch_matmul(topi.nn.softmax(scores), v, out_dtype="float32")]
+    (sketch,) = [s for s in of_groups(tensors) if s.name.count("wgmma") == s.name.count("bulk") == 2]
+    module = te.create_module(tensors, TARGET)
+    rng = np.random.default_rng(0)
+    inputs = [rng.standard_normal(shape).astype(np.float16) for shape in shapes.values()]
+    kernel = scheduled_kernel(str(module), sketch.schedule(sketch.default))
+    assert sum(isinstance(op, BulkCopyOp) for op in kernel.walk()) >= 4
+    for got, wanted in zip(run_kernel(kernel, inputs), run_te(module, inputs), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-2, atol=4e-3)
+
+
 def joined(parts: int, m: int, n: int, k: int) -> list[te.Tensor]:
     """Products of one tensor, ahead of its rows, with weights that lie one behind the other."""
     x, w = te.placeholder((m, k), name="x"), te.placeholder((parts, n, k), name="w", constant=True)
