@@ -145,6 +145,7 @@ def test_a_convolution_is_computed_the_way_that_is_fastest_on_record(times_ms: l
     assert tile_sizes(lw.compile(net, TARGET, records, processes=1, winograd=False)) == [0, 0]
 
 
+@pytest.mark.slow(1.2)
 @pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 def test_without_times_that_compare_a_convolution_is_direct() -> None:
     net = two_convolutions()
