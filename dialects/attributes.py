@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -133,3 +134,25 @@ def format_conditions(conditions: Sequence[IndexExpr]) -> str:
 def format_where(conditions: Sequence[IndexExpr]) -> str:
     """` where (e >= 0, f >= 0)`, or nothing."""
     return f" where {format_conditions(conditions)}" if conditions else ""
+
+
+def across_attribute(axes: Sequence[str]) -> ArrayAttr[StringAttr] | None:
+    """The property of an operation for blocks of a cluster along these axes; None where there are none."""
+    return ArrayAttr(map(StringAttr, axes)) if axes else None
+
+
+def axes_across(found: ArrayAttr[StringAttr] | None) -> tuple[str, ...]:
+    """The axes that such a property says."""
+    return tuple(axis.data for axis in found) if found is not None else ()
+
+
+def format_across(axes: Sequence[str]) -> str:
+    """` across [blockIdx.y]`, or nothing."""
+    return f" across [{', '.join(axes)}]" if axes else ""
+
+
+def parse_optional_across(parser: AttrParser) -> Sequence[str]:
+    """The axes of `across [blockIdx.y]`, if that comes next."""
+    if parser.parse_optional_keyword("across") is None:
+        return ()
+    return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_identifier)

@@ -24,10 +24,14 @@ from xdsl.utils.exceptions import VerifyException
 
 from .attributes import (
     IndicesAttr,
+    across_attribute,
+    axes_across,
+    format_across,
     format_conditions,
     format_where,
     parse_conditions,
     parse_index_expr,
+    parse_optional_across,
     parse_optional_where,
 )
 from .index import IndexExpr
@@ -97,14 +101,14 @@ class ArrivalsOp(IRDLOperation):
                 "label": StringAttr(loop_name),
                 "stages": IntAttr(stages),
                 "start": UnitAttr() if start else None,
-                "across": ArrayAttr(map(StringAttr, across)) if across else None,
+                "across": across_attribute(across),
             }
         )
 
     @property
     def axes(self) -> tuple[str, ...]:
         """The axes of blocks that are a cluster."""
-        return tuple(a.data for a in self.across) if self.across is not None else ()
+        return axes_across(self.across)
 
     def verify_(self) -> None:
         check_axis_name("a loop", self.label.data)
@@ -113,19 +117,16 @@ class ArrivalsOp(IRDLOperation):
         require_lowering(self, f"'{self.name}' stands")
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(f"{' start' if self.start is not None else ''} {self.label.data} of {self.stages.data}")
-        if self.axes:
-            printer.print_string(f" across [{', '.join(self.axes)}]")
+        start, across = " start" if self.start is not None else "", format_across(self.axes)
+        printer.print_string(f"{start} {self.label.data} of {self.stages.data}{across}")
 
     @classmethod
     def parse(cls, parser: Parser) -> ArrivalsOp:
         start = parser.parse_optional_keyword("start") is not None
         name = parser.parse_identifier()
         parser.parse_keyword("of")
-        stages, square = parser.parse_integer(), parser.Delimiter.SQUARE
-        shared = parser.parse_optional_keyword("across") is not None
-        across = parser.parse_comma_separated_list(square, parser.parse_identifier) if shared else ()
-        return cls(name, stages, start, across)
+        stages = parser.parse_integer()
+        return cls(name, stages, start, parse_optional_across(parser))
 
 
 @irdl_op_definition

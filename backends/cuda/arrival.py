@@ -33,12 +33,8 @@ _CLUSTER_MEET = """\
 __device__ __forceinline__ void cluster_meet() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;\\n\\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }"""
-_HELPERS = {"arrive": _ARRIVE, "cluster_barrier": _CLUSTER_BARRIER, "cluster_meet": _CLUSTER_MEET}
-
-
-def helper(name: str) -> str:
-    """Return a function that these operations call."""
-    return _HELPERS[name]
+HELPERS = {"arrive": _ARRIVE, "cluster_barrier": _CLUSTER_BARRIER, "cluster_meet": _CLUSTER_MEET}
+"""The functions that these operations call."""
 
 
 def arrive(p: KernelPrinter, op: Operation) -> None:

@@ -10,7 +10,7 @@ from ..c_family.expression import ATOM, UNARY, Expr, call, cast_to
 from ..c_family.language import Language
 from ..c_family.types import bytes_of
 from ..unsupported import UnsupportedError
-from .arrival import helper as arrival_helper
+from .arrival import HELPERS as ARRIVAL_HELPERS
 from .async_copy import helper as async_copy_helper
 from .bulk_copy import helper as bulk_copy_helper
 from .matrix import helper as matrix_helper
@@ -74,7 +74,12 @@ _FMA_BF16 = """\
 __device__ __forceinline__ __nv_bfloat16 fma_bf16(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) {
     return __float2bfloat16(fmaf(__bfloat162float(a), __bfloat162float(b), __bfloat162float(c)));
 }"""
-_PLAIN_HELPERS = {"fma": _FMA_BF16, "transpose_quad": TRANSPOSE_HELPER, "remainder_of": REMAINDER_HELPER}
+_PLAIN_HELPERS = {
+    **ARRIVAL_HELPERS,
+    "fma": _FMA_BF16,
+    "transpose_quad": TRANSPOSE_HELPER,
+    "remainder_of": REMAINDER_HELPER,
+}
 BFLOAT_ARITHMETIC = 80
 """Compute capability from which bfloat16 has a multiply-add of its own (CUDA Math API, bfloat16 arithmetic)."""
 _DIVISION = {
@@ -196,8 +201,6 @@ class Cuda(Language):
             return bulk_copy_helper(name, kind)
         if name in ("shared_matrix", "hold", "end_block", "group_product"):
             return warp_group_helper(name, kind)
-        if name in ("arrive", "cluster_barrier", "cluster_meet"):
-            return arrival_helper(name)
         if name in _PLAIN_HELPERS:
             return _PLAIN_HELPERS[name]
         if name in _NEAR:

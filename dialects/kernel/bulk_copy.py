@@ -31,6 +31,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
+from ..attributes import across_attribute, axes_across, format_across, parse_optional_across
 from ..buffers import CHUNK_BYTES, SWIZZLES, scope_of
 from ..element import element_bytes
 from .address import parse_address, print_address
@@ -115,14 +116,14 @@ class BulkCopyOp(IRDLOperation):
                 "swizzle": IntAttr(swizzle),
                 "target_offset": IntAttr(target[2]),
                 "rounds": UnitAttr() if rounds else None,
-                "across": ArrayAttr(map(StringAttr, across)) if across else None,
+                "across": across_attribute(across),
             },
         )
 
     @property
     def axes(self) -> tuple[str, ...]:
         """The axes of blocks of the cluster along which all get the box; none where one block does."""
-        return tuple(a.data for a in self.across) if self.across is not None else ()
+        return axes_across(self.across)
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -174,9 +175,7 @@ class BulkCopyOp(IRDLOperation):
         print_address(printer, self.target, self.target_index, self.target_offset.data)
         printer.print_string(", ")
         print_address(printer, self.barrier, self.barrier_index, 0)
-        if self.axes:
-            printer.print_string(f" across [{', '.join(self.axes)}]")
-        printer.print_string(" : ")
+        printer.print_string(f"{format_across(self.axes)} : ")
         printer.print_attribute(self.source.type)
         printer.print_string(" -> ")
         printer.print_attribute(self.target.type)
@@ -199,8 +198,7 @@ class BulkCopyOp(IRDLOperation):
         target, target_index, offset = parse_address(parser)
         parser.parse_punctuation(",")
         barrier, barrier_index, _ = parse_address(parser)
-        shared = parser.parse_optional_keyword("across") is not None
-        across = parser.parse_comma_separated_list(square, parser.parse_identifier) if shared else ()
+        across = parse_optional_across(parser)
         parser.parse_punctuation(":")
         source_type = parser.parse_type()
         parser.parse_punctuation("->")

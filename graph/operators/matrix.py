@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ... import te, topi
 from ...dialects.numpy_types import working_type
 from ...te import ShapeError, Tensor, compute, reduce_axis
@@ -25,19 +27,13 @@ def _batch_matmul(a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_
 
 def _dense_parts(data: Tensor, weight: Tensor, *, parts: int) -> list[Tensor]:
     """The columns of data (M, K) times weight (parts * N, K), as so many products (M, N), one behind the other."""
-    (rows, depth), columns = data.shape, weight.shape[0] // parts
+    columns = weight.shape[0] // parts
     if columns * parts != weight.shape[0]:
         raise ShapeError(f"dense_parts: {weight.shape[0]} columns do not make {parts} equal parts")
-    kind = working_type(data.dtype)
 
     def part(number: int) -> Tensor:
-        k = reduce_axis((0, depth), "k")
-
-        def element(i: Expr, j: Expr) -> Reduce:
-            return te.sum(data[i, k].astype(kind) * weight[j + number * columns, k].astype(kind), axis=k)
-
-        made: Tensor = compute((rows, columns), element, f"T_part{number}")
-        return made if kind == data.dtype else topi.cast(made, data.dtype)
+        made = _rows_by(data, columns, lambda i, j, k: weight[j + number * columns, k], f"T_part{number}")
+        return made if made.dtype == data.dtype else topi.cast(made, data.dtype)
 
     return [part(number) for number in range(parts)]
 
@@ -48,13 +44,8 @@ def _chosen_dense(data: Tensor, weight: Tensor, which: Tensor) -> Tensor:
     if depth != other or which.shape != (rows,):
         given = f"data {data.shape}, weight {weight.shape} and the numbers of rows {which.shape}"
         raise ShapeError(f"chosen_dense: {given} do not fit")
-    kind, k = working_type(data.dtype), reduce_axis((0, depth), "k")
-
-    def element(i: Expr, j: Expr) -> Reduce:
-        return te.sum(data[i, k].astype(kind) * weight[which[i], j, k].astype(kind), axis=k)
-
-    made: Tensor = compute((rows, columns), element, "T_chosen", ("i", "j"))
-    return made if kind == data.dtype else topi.cast(made, data.dtype)
+    made = _rows_by(data, columns, lambda i, j, k: weight[which[i], j, k], "T_chosen")
+    return made if made.dtype == data.dtype else topi.cast(made, data.dtype)
 
 
 def _rms_dense(data: Tensor, *weights: Tensor, epsilon: float = 1e-5) -> list[Tensor]:
@@ -70,20 +61,26 @@ def _rms_dense(data: Tensor, *weights: Tensor, epsilon: float = 1e-5) -> list[Te
     squares: Tensor = compute((rows,), square, "T_squares")
 
     def product(weight: Tensor, number: int) -> Tensor:
-        k = reduce_axis((0, depth), "k")
-
-        def element(i: Expr, j: Expr) -> Reduce:
-            return te.sum(data[i, k].astype(kind) * weight[j, k].astype(kind), axis=k)
+        made = _rows_by(data, weight.shape[0], lambda i, j, k: weight[j, k], f"T_dense{number}")
 
         def divided(i: Expr, j: Expr) -> Expr:
             return (te.rsqrt(squares[i] * (1.0 / depth) + epsilon) * made[i, j]).astype(data.dtype)
 
-        shape = (rows, weight.shape[0])
-        made: Tensor = compute(shape, element, f"T_dense{number}")
-        result: Tensor = compute(shape, divided, f"T_rms_dense{number}")
+        result: Tensor = compute(made.shape, divided, f"T_rms_dense{number}")
         return result
 
     return [product(weight, number) for number, weight in enumerate(weights)]
+
+
+def _rows_by(data: Tensor, columns: int, factor: Callable[[Expr, Expr, Expr], Expr], name: str) -> Tensor:
+    """Rows of data (M, K) times what `factor` gives for a row, a column and a term, (M, N), in the type of sums."""
+    kind, k = working_type(data.dtype), reduce_axis((0, data.shape[1]), "k")
+
+    def element(i: Expr, j: Expr) -> Reduce:
+        return te.sum(data[i, k].astype(kind) * factor(i, j, k).astype(kind), axis=k)
+
+    made: Tensor = compute((data.shape[0], columns), element, name)
+    return made
 
 
 dense = product(_dense)

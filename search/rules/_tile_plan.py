@@ -16,7 +16,7 @@ from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, ReduceAxis, T
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole, Kind, Limit
 from ..structure.anchor import Anchor, Operand
-from ..structure.padding import PaddedWindow, padded_windows, part_read
+from ..structure.padding import PaddedWindow, part_read
 from ..structure.strides import WIDEST_STRIDE
 from ._ahead import may_be_packed_ahead
 from ._lanes import threads_pay, upto
@@ -74,7 +74,8 @@ class Variant:
     `panel` is direct (not packed), root (before all tiles), inner (in a tile), or ahead (a constant, before any run).
     `epilogue` is in the tile or apart. `runs` is the axis whose tiles stay in a run of filters that read the same data.
     Where `packs_rows` is set the operand of the rows is packed too, before all tiles if the other one is, else in a
-    tile.
+    tile. `windows` are those of which tiles leave out the steps that read padding alone, which takes taps around
+    channels.
     """
 
     vector: tuple[Axis, ...]
@@ -83,6 +84,7 @@ class Variant:
     epilogue: str = "tile"
     runs: str = ""
     packs_rows: bool = False
+    windows: tuple[PaddedWindow, ...] = ()
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -108,21 +110,21 @@ def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = (
             runs = groups if panel == "direct" or anchor is within else ""
             yield Variant(group, panel, False, runs=runs)
             if anchor.pads and (panel == "direct" or left_out(windows, group)):
-                yield Variant(group, panel, True, runs=runs)
+                yield Variant(group, panel, True, runs=runs, windows=left_out(windows, group))
             if panel != "direct" and row_operand(anchor, group) is not None:
                 yield Variant(group, panel, False, packs_rows=True)
     for group in _channel_axes(within, target):
         for panel in _panels(within, group):
             yield Variant(group, panel, False, runs=groups)
-            if left_out(windows, group):
-                yield Variant(group, panel, True, runs=groups)
+            if leaving := left_out(windows, group):
+                yield Variant(group, panel, True, runs=groups, windows=leaving)
 
 
-def left_out(windows: Sequence[PaddedWindow], vector: Sequence[Axis]) -> Sequence[PaddedWindow]:
+def left_out(windows: Sequence[PaddedWindow], vector: Sequence[Axis]) -> tuple[PaddedWindow, ...]:
     """The windows along which tiles leave out the steps that read padding alone: with pixels in lanes along none."""
     lanes = {axis.name for axis in vector}
     some = part_read(windows) <= MUCH_PADDING and lanes.isdisjoint(window.spatial for window in windows)
-    return windows if some else ()
+    return tuple(windows) if some else ()
 
 
 def _grouped_axis(anchor: Anchor) -> str:
@@ -221,7 +223,6 @@ class TilePlan:
     None where nothing is packed. `still` is the operand of the rows where it is packed too, `turned` how many of its
     rows are transposed together. `turning` are the cycles of an epilogue that writes along another axis. `numbers` are
     all holes and derived numbers, in the order they have in a sketch. `runs` keeps tiles within runs of filters.
-    `windows` are those of which tiles leave out the steps that read padding alone, which takes taps around channels.
     """
 
     anchor: Anchor
@@ -241,7 +242,6 @@ class TilePlan:
     turning: float
     numbers: tuple[Hole | Derived, ...]
     runs: Limit | None = None
-    windows: tuple[PaddedWindow, ...] = ()
 
     @property
     def block(self) -> str:
@@ -254,7 +254,7 @@ class TilePlan:
         Of windows in padding it chooses the faster ones all the same: 14x14x2048 by 12 6.6 ms for 10.
         """
         terms = prod(a.extent for a in self.anchor.reduce)
-        return self.variant.vector[-1] != self.anchor.spatial[-1] and terms >= LONG_SUM and not self.windows
+        return self.variant.vector[-1] != self.anchor.spatial[-1] and terms >= LONG_SUM and not self.variant.windows
 
     @property
     def padded(self) -> tuple[str, ...]:
@@ -276,7 +276,6 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     """Plan the tiling of one variant of an anchor of a draft."""
     apart = variant.epilogue == "apart"
     run = anchor.run_of(variant.runs)
-    windows = left_out(padded_windows(draft.module, anchor), variant.vector) if variant.inline_pads else ()
     anchor = anchor.within_runs(variant.runs)
     turned_later = apart or variant.vector[-1] == anchor.spatial[-1]
     turning = turning_cycles(draft, anchor, apart) if turned_later else 0.0
@@ -293,7 +292,7 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     by_reuse = _row_tiles(anchor, variant, rows[-MOST_ROWS:], left, still)
     runs = _in_runs(variant, run, (lanes, vectors, vector_middle), by_reuse)
     padded = still is not None and variant.panel != "ahead"
-    taps = {window.tap for window in windows}
+    taps = {window.tap for window in variant.windows}
     in_turn = sorted(anchor.reduce, key=lambda axis: axis.name not in taps)  # of which tiles leave some out as a whole
     reduce = tuple(_reduce_tile(anchor.block, axis, padded) for axis in in_turn)
     holes = [lanes, vectors, vector_middle]
@@ -326,7 +325,6 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
         turning,
         (*holes, *(number for number in (width, turned) if number is not None)),
         runs,
-        tuple(windows),
     )
 
 
@@ -428,7 +426,7 @@ def tile_model(plan: TilePlan) -> TileModel:
         panels=tuple(place for place, o in enumerate(plan.anchor.operands) if o in _packed_in_tiles(plan)),
         whole=frozenset(plan.padded),
         asks_sets=row_operand(plan.anchor, vector) is not None,
-        windows=plan.windows,
+        windows=plan.variant.windows,
     )
 
 

@@ -140,7 +140,7 @@ def _sums_beside(draft: Draft, anchor: Anchor) -> Beside:
     They have no more than `FEW_ROWS` rows of results, for each row one or as many as the anchor.
     """
     if anchor.epilogue is None or prod(a.extent for a in anchor.spatial[:-1]) > FEW_ROWS:
-        return Beside()
+        return NONE_BESIDE
     reader, found = draft.block(anchor.epilogue), dict[str, bool]()
     for load in reader.loads:
         for writer in writers(load.buffer):
