@@ -147,9 +147,9 @@ def _leave(f: Function, condition: str, number: int = 0, index: str = "") -> Non
     """Print the return where `condition` holds, after recording access `number` if one is given."""
     f.module.symbols.setdefault(f"@{TRAP_SYMBOL}", _TRAP)
     trap, inside = f.label("outside"), f.label("inside")
-    f.lines.append(f"  br i1 {condition}, label %{trap}, label %{inside}")
+    f.branch(condition, trap, inside)
     f.start_block(trap)
     if number:
-        f.lines.append(f"  call void @lw.outside(i64 {number}, i64 {index})")
+        f.do(f"call void @lw.outside(i64 {number}, i64 {index})")
     f.lines.append("  ret void")
     f.start_block(inside)

@@ -71,6 +71,7 @@ def emit(module: ModuleOp, check_addresses: bool = False) -> KernelText:
         body.names[argument] = f"%a{number}"
         parameters.append(buffer_parameter(f"%a{number}", cast(MemRefType[Attribute], argument.type)))
     emit_block(body, function.body.block)
+    body.do("ret void")
     parameters += [f"ptr noalias noundef nonnull align 64 {buffer.name}" for buffer in body.workspace.buffers]
     kernel = body.text(f"define internal void @kernel({', '.join(parameters)}) #1")
     entry = _entry(len(function.body.block.args), body.workspace)
@@ -144,9 +145,9 @@ def emit_loop(f: Function, low: str, high: str, step: str, body: Block) -> None:
     head, end = f.label("loop"), f.label("done")
     before, entering = f.block, {key: f.tiles[key] for key in carried}
     if known:
-        f.lines.append(f"  br label %{head}")
+        f.do(f"br label %{head}")
     else:
-        f.lines.append(f"  br i1 {f.put(f'icmp slt i64 {low}, {high}')}, label %{head}, label %{end}")
+        f.branch(f.put(f"icmp slt i64 {low}, {high}"), head, end)
     f.start_block(head)
     counter, phi = f.fresh(), len(f.lines)
     following = f.fresh()
@@ -162,9 +163,9 @@ def emit_loop(f: Function, low: str, high: str, step: str, body: Block) -> None:
     f.lines[phi] = f"  {counter} = phi i64 [ {low}, %{before} ], [ {following}, %{latch} ]"
     for number, (key, name) in enumerate(zip(carried, inside, strict=True), phi + 1):
         f.lines[number] = f"  {name} = phi {TILE} [ {entering[key]}, %{before} ], [ {f.tiles[key]}, %{latch} ]"
-    f.lines.append(f"  {following} = add nsw i64 {counter}, {step}")
+    f.do(f"{following} = add nsw i64 {counter}, {step}")
     more = f.put(f"icmp slt i64 {following}, {high}")
-    f.lines.append(f"  br i1 {more}, label %{head}, label %{end}, !llvm.loop {f.module.loop_metadata()}")
+    f.do(f"br i1 {more}, label %{head}, label %{end}, !llvm.loop {f.module.loop_metadata()}")
     f.start_block(end)
     if not known:
         for key in carried:
@@ -177,7 +178,7 @@ def _if(f: Function, op: Operation) -> None:
     then, other = op.regions
     has_else = bool(other.blocks) and any(not isinstance(o, scf.YieldOp) for o in other.blocks[0].ops)
     on_true, on_false, end = f.label("then"), f.label("else"), f.label("done")
-    f.lines.append(f"  br i1 {condition}, label %{on_true}, label %{on_false if has_else else end}")
+    f.branch(condition, on_true, on_false if has_else else end)
     _branch(f, then.blocks[0], on_true, end)
     if has_else:
         _branch(f, other.blocks[0], on_false, end)
@@ -188,7 +189,7 @@ def _branch(f: Function, block: Block, label: str, end: str) -> None:
     f.start_block(label)
     with f.scope():
         emit_block(f, block)
-    f.lines.append(f"  br label %{end}")
+    f.do(f"br label %{end}")
 
 
 def _parallel(f: Function, op: Operation) -> None:

@@ -1,4 +1,4 @@
-"""LLVM functions as they are written: lines, names of values, buffers they need, loops."""
+"""A kernel's functions as they are written: buffers they need, functions they call, what is in registers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
+from .function_text import FunctionText
 from .outside import CheckedAccess
 from .types import buffer_bytes, element_text, intrinsic_suffix, stored_text, type_text
 
@@ -64,14 +65,13 @@ class Module:
         return f"!{number}"
 
 
-class Function:
-    """One function being written."""
+class Function(FunctionText):
+    """One function of a kernel being written."""
 
     def __init__(self, module: Module, in_thread: bool = False) -> None:
+        super().__init__()
         self.module = module
         self.in_thread = in_thread
-        self.lines: list[str] = []
-        self.allocas: list[str] = []
         self.names: dict[SSAValue, str] = {}
         self.addresses: dict[tuple[str, str], str] = {}
         self.tiles: dict[object, str] = {}
@@ -79,8 +79,6 @@ class Function:
         self.singles: dict[str, str] = {}
         """The values of bfloat16 that are here in single precision as well, by name."""
         self.workspace = Workspace()
-        self.block = "entry"
-        self._count = 0
         self._stack_bytes = 0
         self._types: dict[int, str] = {}
 
@@ -90,25 +88,6 @@ class Function:
         if text is None:
             text = self._types[id(value_type)] = type_text(value_type)
         return text
-
-    def fresh(self) -> str:
-        self._count += 1
-        return f"%v{self._count}"
-
-    def put(self, text: str) -> str:
-        """Append an instruction that has a value; return the value's name."""
-        self._count += 1
-        name = f"%v{self._count}"
-        self.lines.append(f"  {name} = {text}")
-        return name
-
-    def label(self, stem: str) -> str:
-        self._count += 1
-        return f"{stem}{self._count}"
-
-    def start_block(self, label: str) -> None:
-        self.lines.append(f"{label}:")
-        self.block = label
 
     def intrinsic(self, name: str, result: str, overloads: list[str], *arguments: tuple[str, str]) -> str:
         """Call `llvm.<name>.<suffixes of overloads>` on (type, value) pairs; a type may carry attributes."""
@@ -123,7 +102,7 @@ class Function:
         text = f"call {result} {symbol}({', '.join(f'{kind} {value}' for kind, value in arguments)})"
         if result != "void":
             return self.put(text)
-        self.lines.append(f"  {text}")
+        self.do(text)
         return ""
 
     def declared(self, name: str, result: str, *parameters: str, overloads: list[str] | None = None) -> str:
@@ -157,7 +136,3 @@ class Function:
         name = f"%{label}.w{len(self.workspace.buffers)}"
         self.workspace.reserve(name, size)
         return name
-
-    def text(self, head: str) -> str:
-        """Return the function's definition."""
-        return "\n".join([f"{head} {{", "entry:", *self.allocas, *self.lines, "  ret void", "}"])

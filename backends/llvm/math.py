@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from .function_text import FunctionText
 from .types import float_text, intrinsic_suffix, shape_text, splat_text
 
 # Weighted minimax fits on the ranges named, to below 2^-27 relative unless said otherwise; highest power first.
@@ -59,22 +60,17 @@ _ROUNDED_ZERO = 0x4B400000 + 254
 """The bits of _ROUNDER."""
 
 
-class Writer:
+class Writer(FunctionText):
     """Straight-line LLVM code on `lanes` single-precision values."""
 
     def __init__(self, lanes: int, has_ldexp: bool = False) -> None:
+        super().__init__()
         self.has_ldexp = has_ldexp
         self.lanes = None if lanes == 1 else lanes
         self.real = shape_text(lanes, "float")
         self.integer = shape_text(lanes, "i32")
         self.truth = shape_text(lanes, "i1")
-        self.lines: list[str] = []
         self.needs: dict[str, str] = {}
-
-    def put(self, text: str) -> str:
-        name = f"%t{len(self.lines)}"
-        self.lines.append(f"  {name} = {text}")
-        return name
 
     def const(self, value: float) -> str:
         return splat_text(float_text(value, "float"), "float", self.lanes)
@@ -140,9 +136,11 @@ class Writer:
             f"define internal {self.real} {outside}({self.real} %x) noinline cold #0 {{\n"
             f"  %y = call {self.real} {libm}({self.real} %x)\n  ret {self.real} %y\n}}"
         )
-        self.lines += [f"  br i1 {flags}, label %large, label %known", "large:"]
+        self.branch(flags, "large", "known")
+        self.start_block("large")
         other = self.put(f"call {self.real} {outside}({self.real} {x})")
-        self.lines += ["  br label %known", "known:"]
+        self.do("br label %known")
+        self.start_block("known")
         return self.put(f"phi {self.real} [ {value}, %entry ], [ {other}, %large ]")
 
     def horner(self, coefficients: Sequence[float], x: str) -> str:
@@ -304,5 +302,6 @@ def polynomial(name: str, lanes: int, has_ldexp: bool = False) -> tuple[str, dic
     w = Writer(lanes, has_ldexp)
     result = POLYNOMIALS[name](w, "%x")
     symbol = f"@lw.{name}.{intrinsic_suffix(w.real)}"
-    head = f"define internal {w.real} {symbol}({w.real} %x) alwaysinline #0 {{"
-    return symbol, {**w.needs, symbol: "\n".join([head, "entry:", *w.lines, f"  ret {w.real} {result}", "}"])}
+    head = f"define internal {w.real} {symbol}({w.real} %x) alwaysinline #0"
+    w.do(f"ret {w.real} {result}")
+    return symbol, {**w.needs, symbol: w.text(head)}

@@ -248,7 +248,7 @@ def emit_store(f: Function, op: Operation) -> None:
         text = f.put(f"zext {f.type(value.type)} {text} to {shape}")
     if lanes is None:
         with _where(f, _mask(f, masks, None)):
-            f.lines.append(f"  store {stored} {text}, ptr {pointer}, align {stored_bytes(stored)}")
+            f.do(f"store {stored} {text}, ptr {pointer}, align {stored_bytes(stored)}")
         return
     same = _same_for_lanes(f, masks)
     mask = None if same is not None else _mask(f, masks, lanes)
@@ -263,10 +263,10 @@ def _where(f: Function, condition: str | None) -> Iterator[None]:
         yield
         return
     then, after = f.label("on"), f.label("after")
-    f.lines.append(f"  br i1 {condition}, label %{then}, label %{after}")
+    f.branch(condition, then, after)
     f.start_block(then)
     yield
-    f.lines.append(f"  br label %{after}")
+    f.do(f"br label %{after}")
     f.start_block(after)
 
 
@@ -280,7 +280,7 @@ def _store_vector(
         mask = None if mask is None else _reverse(f, mask, f"<{lanes} x i1>", lanes)
         stride = 1
     if stride == 1 and mask is None:
-        f.lines.append(f"  store {vector} {value}, ptr {pointer}, align {align}")
+        f.do(f"store {vector} {value}, ptr {pointer}, align {align}")
         return
     if stride == 1:
         assert mask is not None
@@ -296,7 +296,7 @@ def _store_vector(
     for lane in range(lanes):
         scalar = f.put(f"extractelement {vector} {value}, i32 {lane}")
         at = f.put(f"getelementptr {stored}, ptr {pointer}, i64 {lane * stride}")
-        f.lines.append(f"  store {stored} {scalar}, ptr {at}, align {align}")
+        f.do(f"store {stored} {scalar}, ptr {at}, align {align}")
 
 
 def gather(f: Function, pointer: str, places: str, stored: str, lanes: int, mask: str) -> str:

@@ -52,6 +52,7 @@ def emit_parallel_call(f: Function, extent: int, threads: int, body: Block, emit
     inner.names.update({value: name for value, name in f.names.items() if name[0] != "%"})
     inner.names.update({value: f"%c{number}" for number, (value, _) in enumerate(captured)})
     emit_range(inner, "%low", "%high", body)
+    inner.do("ret void")
     parameters = [_parameter(f, value, f"%c{number}") for number, (value, _) in enumerate(captured)]
     parameters += [f"ptr noalias noundef nonnull align 64 {buffer.name}" for buffer in inner.workspace.buffers]
     parameters += ["i64 noundef %low", "i64 noundef %high"]
@@ -115,8 +116,8 @@ def _fork(f: Function, stem: str, captured: list[tuple[str, str, int]], size: in
     marks = range(threads * CACHE_LINE_BYTES, threads * CACHE_LINE_BYTES + threads, _MARKS_A_WORD)
     for kind, value, offset in [*starts, *(("i64", "0", mark) for mark in marks), *captured]:
         at = f.put(f"getelementptr i8, ptr {context}, i64 {offset}")
-        f.lines.append(f"  store {kind} {value}, ptr {at}, align 8")
-    f.lines.append(f"  call void @lw.fork(ptr {stem}.thread, ptr {context}, i32 {f.module.threads}, i32 {threads})")
+        f.do(f"store {kind} {value}, ptr {at}, align 8")
+    f.do(f"call void @lw.fork(ptr {stem}.thread, ptr {context}, i32 {f.module.threads}, i32 {threads})")
     f.module.symbols.setdefault(f"@{TEAM_SYMBOL}", f"@{TEAM_SYMBOL} = external global ptr")
     f.module.symbols.setdefault("@lw.fork", _FORK)
 

@@ -102,7 +102,7 @@ def _store_rows(f: Function, value: str, pointer: str, element: str, count: int,
         if rows > 1:
             order = ", ".join(f"i32 {row * width + n}" for n in range(width))
             part = f.put(f"shufflevector {kind} {value}, {kind} poison, <{width} x i32> <{order}>")
-        f.lines.append(f"  store <{width} x {element}> {part}, ptr {at}, align 1")
+        f.do(f"store <{width} x {element}> {part}, ptr {at}, align 1")
 
 
 def _starts(f: Function, pointer: str, element: str, rows: int, step: int) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from ...backends.llvm.function_text import FunctionText
 from ...backends.llvm.jit import kept_function
 from .types import Tensor
 
@@ -14,56 +15,38 @@ _SYMBOL = "lw_parameters_hold"
 _PYTHON = ("PyTuple_GetItem", "PyObject_GetAttr", "PyLong_AsLong", "Py_DecRef")
 
 
-def _field(name: str, kind: str, pointer: str, number: int, field_type: str = "ptr") -> str:
-    """Load a field of a structure as a value of that name."""
-    return f"""%{name}.at = getelementptr %{kind}, ptr %{pointer}, i64 0, i32 {number}
-  %{name} = load {field_type}, ptr %{name}.at"""
-
-
-_POINTERS = ("entries", "version.name", "address", "item", "attribute", "number", "drop")
-_LOADS = "\n  ".join(_field(name, "table", "table", number) for number, name in enumerate(_POINTERS, 1))
-_SOURCE = f"""
-%entry = type {{ i64, ptr, ptr, ptr, i64 }}
-%table = type {{ i64, ptr, ptr, ptr, ptr, ptr, ptr, ptr }}
-define i32 @{_SYMBOL}(ptr %arguments, ptr %table) {{
-entry:
-  %count = load i64, ptr %table
-  {_LOADS}
-  br label %loop
-loop:
-  %k = phi i64 [ 0, %entry ], [ %next, %written ]
-  %more = icmp ult i64 %k, %count
-  br i1 %more, label %body, label %end
-body:
-  %at = getelementptr %entry, ptr %entries, i64 %k
-  %place = load i64, ptr %at
-  {_field("tensor", "entry", "at", 1)}
-  %given = call ptr %item(ptr %arguments, i64 %place)
-  %same = icmp eq ptr %given, %tensor
-  br i1 %same, label %moved, label %end
-moved:
-  {_field("data", "entry", "at", 2)}
-  %now = call ptr %address(ptr %given)
-  %there = icmp eq ptr %now, %data
-  br i1 %there, label %count.writes, label %end
-count.writes:
-  {_field("plain", "entry", "at", 3)}
-  %object = call ptr %attribute(ptr %plain, ptr %version.name)
-  %failed = icmp eq ptr %object, null
-  br i1 %failed, label %end, label %written
-written:
-  %version.now = call i64 %number(ptr %object)
-  call void %drop(ptr %object)
-  {_field("version", "entry", "at", 4, "i64")}
-  %unwritten = icmp eq i64 %version.now, %version
-  %next = add i64 %k, 1
-  br i1 %unwritten, label %loop, label %end
-end:
-  %result = phi i32 [ 1, %loop ], [ 0, %body ], [ 0, %moved ], [ 0, %count.writes ], [ 0, %written ]
-  ret i32 %result
-}}
+_TYPES = """
+%entry = type { i64, ptr, ptr, ptr, i64 }
+%table = type { i64, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
 """
-"""A tensor is asked for its address once it is known to be one that was packed: PyTorch's function cannot fail then."""
+
+
+def _source() -> str:
+    """Return `int lw_parameters_hold(arguments, table)`: 1 where all parameters are those of the table, unwritten.
+
+    A tensor is asked for its address once it is known to be one that was packed: PyTorch's function cannot fail then.
+    """
+    text = FunctionText()
+    count = text.field("%table", "%table", 0, of="i64")
+    entries, name, address, item, attribute, number, drop = (text.field("%table", "%table", n) for n in range(1, 8))
+    entry = text.element("%entry", entries, text.loop("each", "entry", count, "hold"))
+    place, tensor = text.field("%entry", entry, 0, of="i64"), text.field("%entry", entry, 1)
+    given = text.put(f"call ptr {item}(ptr %arguments, i64 {place})")
+    text.branch(text.put(f"icmp eq ptr {given}, {tensor}"), "same", "differ")
+    text.start_block("same")
+    now = text.put(f"call ptr {address}(ptr {given})")
+    text.branch(text.put(f"icmp eq ptr {now}, {text.field('%entry', entry, 2)}"), "there", "differ")
+    text.start_block("there")
+    version = text.put(f"call ptr {attribute}(ptr {text.field('%entry', entry, 3)}, ptr {name})")
+    text.branch(text.put(f"icmp eq ptr {version}, null"), "differ", "counted")
+    text.start_block("counted")
+    writes = text.put(f"call i64 {number}(ptr {version})")
+    text.do(f"call void {drop}(ptr {version})")
+    text.branch(text.put(f"icmp eq i64 {writes}, {text.field('%entry', entry, 4, of='i64')}"), "each.next", "differ")
+    for label, result in (("hold", 1), ("differ", 0)):
+        text.start_block(label)
+        text.do(f"ret i32 {result}")
+    return f"{_TYPES}{text.text(f'define i32 @{_SYMBOL}(ptr %arguments, ptr %table)')}\n"
 
 
 class Packed(NamedTuple):
@@ -159,4 +142,4 @@ def _address_function() -> int | None:
 @cache
 def _function() -> Callable[[Any, int], int]:
     """Return the function of a tuple of arguments and the address of a table."""
-    return kept_function(_SOURCE, _SYMBOL, ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p))
+    return kept_function(_source(), _SYMBOL, ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...backends.llvm.function_text import FunctionText
 from ...backends.llvm.jit import LoadedSymbols, compile_text
 from ...passes.parametric.program import Program
 from ...passes.parametric.sizes import Size, SizeValue
@@ -81,7 +82,7 @@ class NativeProgram:
     def __init__(self, program: Program) -> None:
         self._columns = tuple(program.columns)
         self._outputs = program.outputs
-        code = LoadedSymbols(compile_text(_Writer(program).text(), quick=True).object_code, (_SYMBOL,))
+        code = LoadedSymbols(compile_text(_Writer(program).module(), quick=True).object_code, (_SYMBOL,))
         weakref.finalize(self, code.close)
         arguments = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
         self._function = ctypes.CFUNCTYPE(None, *arguments)(code.addresses[_SYMBOL])
@@ -100,16 +101,19 @@ class NativeProgram:
         out[...] = results[:, :rows]
 
 
-class _Writer:
+class _Writer(FunctionText):
     """Writes the LLVM IR of a program."""
 
     def __init__(self, program: Program) -> None:
+        super().__init__()
         self._program = program
-        self._lines: list[str] = []
         self._names: dict[int, str] = {}
 
-    def text(self) -> str:
-        """The module: a function of columns `(columns, rows)`, results `(outputs, rows)` and a multiple of `LANES`."""
+    def module(self) -> str:
+        """Return a function of columns `(columns, rows)`, results `(outputs, rows)` and a multiple of `LANES`."""
+        self.do("br label %loop")
+        self.start_block("loop")
+        self.do("%row = phi i64 [ 0, %entry ], [ %following, %loop ]")
         numbers = {name: number for number, name in enumerate(self._program.columns)}
         for node in self._program.nodes:
             if node.op == "column":
@@ -119,40 +123,24 @@ class _Writer:
             self._names[node.index] = found
         for number, size in enumerate(self._program.outputs):
             self._store(number, size)
-        body = "\n  ".join(self._lines)
-        return f"""{_FUNCTIONS}
-define void @{_SYMBOL}(ptr %columns, ptr %results, i64 %rows) {{
-entry:
-  br label %loop
-loop:
-  %row = phi i64 [ 0, %entry ], [ %following, %loop ]
-  {body}
-  %following = add i64 %row, {LANES}
-  %more = icmp ult i64 %following, %rows
-  br i1 %more, label %loop, label %end
-end:
-  ret void
-}}
-"""
-
-    def _value(self, text: str) -> str:
-        name = f"%v{len(self._lines)}"
-        self._lines.append(f"{name} = {text}")
-        return name
+        self.do(f"%following = add i64 %row, {LANES}")
+        self.branch(self.put("icmp ult i64 %following, %rows"), "loop", "end")
+        self.start_block("end")
+        self.do("ret void")
+        return f"{_FUNCTIONS}\n{self.text(f'define void @{_SYMBOL}(ptr %columns, ptr %results, i64 %rows)')}\n"
 
     def _place(self, matrix: str, number: int, element: str) -> str:
-        start = self._value(f"mul i64 %rows, {number}")
-        at = self._value(f"add i64 {start}, %row")
-        return self._value(f"getelementptr {element}, ptr %{matrix}, i64 {at}")
+        start = self.put(f"mul i64 %rows, {number}")
+        return self.element(element, f"%{matrix}", self.put(f"add i64 {start}, %row"))
 
     def _column(self, number: int) -> str:
         place = self._place("columns", number, "double")
-        return self._value(f"load {_VECTOR}, ptr {place}, align 8")
+        return self.put(f"load {_VECTOR}, ptr {place}, align 8")
 
     def _store(self, number: int, size: Size) -> None:
         place = self._place("results", number, "float")
-        rounded = self._value(f"fptrunc {_VECTOR} {self._operand(size)} to <{LANES} x float>")
-        self._lines.append(f"store <{LANES} x float> {rounded}, ptr {place}, align 4")
+        rounded = self.put(f"fptrunc {_VECTOR} {self._operand(size)} to <{LANES} x float>")
+        self.do(f"store <{LANES} x float> {rounded}, ptr {place}, align 4")
 
     def _operand(self, size: Size | str) -> str:
         if isinstance(size, SizeValue):
@@ -162,18 +150,18 @@ end:
 
     def _operation(self, op: str, args: list[str]) -> str:
         if op in _BINARY:
-            return self._value(f"{_BINARY[op]} {_VECTOR} {args[0]}, {args[1]}")
+            return self.put(f"{_BINARY[op]} {_VECTOR} {args[0]}, {args[1]}")
         if op in _UNARY:
-            return self._value(f"call {_VECTOR} @{_UNARY[op]}.v{LANES}f64({_VECTOR} {args[0]})")
+            return self.put(f"call {_VECTOR} @{_UNARY[op]}.v{LANES}f64({_VECTOR} {args[0]})")
         if op in _COMPARED:
-            return self._value(f"uitofp {_MASK} {self._compare(_COMPARED[op], *args)} to {_VECTOR}")
+            return self.put(f"uitofp {_MASK} {self._compare(_COMPARED[op], *args)} to {_VECTOR}")
         return _OTHERS[op](self, *args)
 
     def _compare(self, predicate: str, a: str, b: str) -> str:
-        return self._value(f"fcmp {predicate} {_VECTOR} {a}, {b}")
+        return self.put(f"fcmp {predicate} {_VECTOR} {a}, {b}")
 
     def _select(self, mask: str, yes: str, no: str) -> str:
-        return self._value(f"select {_MASK} {mask}, {_VECTOR} {yes}, {_VECTOR} {no}")
+        return self.put(f"select {_MASK} {mask}, {_VECTOR} {yes}, {_VECTOR} {no}")
 
     def _floordiv(self, a: str, b: str) -> str:
         return self._operation("floor", [self._operation("div", [a, b])])
@@ -193,7 +181,7 @@ end:
         return self._select(self._compare("uno", b, b), b, found)
 
     def _gcd(self, a: str, b: str) -> str:
-        return self._value(f"call {_VECTOR} @divisors({_VECTOR} {a}, {_VECTOR} {b})")
+        return self.put(f"call {_VECTOR} @divisors({_VECTOR} {a}, {_VECTOR} {b})")
 
     def _where(self, condition: str, yes: str, no: str) -> str:
         return self._select(self._compare("une", condition, "zeroinitializer"), yes, no)
