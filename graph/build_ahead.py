@@ -12,10 +12,7 @@ from ..storage.folders import cache_folder
 from .build_process import BuildProcess
 from .builders import FEW, code_digest, made_by, processes_at_once
 from .network import Network
-from .operator import Kind, operator
-
-_APART = (Kind.REDUCTION, Kind.ANCHOR, Kind.ROWS, Kind.OPAQUE)
-"""Operators of which each is a kernel, with others around it or without."""
+from .operator import HEADS, kind_of
 
 
 @contextmanager
@@ -52,6 +49,6 @@ def _distinct(net: Network) -> list[str]:
     found = {
         f"{op.operator.data} {op.options} {[str(value.type) for value in (*op.inputs, *op.outputs)]}"
         for op in net.function.body.block.ops
-        if isinstance(op, ApplyOp) and operator(op.operator.data).kind in _APART
+        if isinstance(op, ApplyOp) and kind_of(op) in HEADS
     }
     return sorted(found)

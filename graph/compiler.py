@@ -31,7 +31,7 @@ from .chosen_winograd import with_winograd
 from .export import CpuNetwork
 from .layout import in_layout
 from .network import Network
-from .operator import Kind, operator
+from .operator import Kind, kind_of
 from .precision import with_kept
 from .runtime.check_plan import check_plan, elements
 from .runtime.memory import Live, arrange
@@ -246,7 +246,7 @@ class _Memory:
         """Return where a step reads a value: in the memory of the one that it is a view or a part of, if it is one."""
         part: int | None = None
         while isinstance(owner := value.owner, ApplyOp):
-            if operator(owner.operator.data).kind is Kind.PART:
+            if kind_of(owner) is Kind.PART:
                 start = owner.options.values["start"]
                 assert isinstance(start, int)
                 part = (part or 0) + start * np.dtype(dtype_of(value)).itemsize

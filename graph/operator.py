@@ -12,7 +12,9 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ..dialects.graph import Option
+from xdsl.ir import Block, Operation
+
+from ..dialects.graph import ApplyOp, Option
 from ..te import ExpressionError, Tensor
 from ..te.expr import Expr
 from ..te.tensor import with_rounded_factors
@@ -40,6 +42,12 @@ class Kind(Enum):
     """A kernel of its own, several stages over rows, which elementwise operators before and behind it join."""
     OPAQUE = "opaque"
     """A kernel of its own, several stages that nothing joins."""
+
+
+CHAINED = (Kind.ELEMENTWISE, Kind.INJECTIVE, Kind.VIEW)
+"""Operators that one loop nest computes, however many follow one another."""
+HEADS = (Kind.ANCHOR, Kind.REDUCTION, Kind.ROWS, Kind.OPAQUE)
+"""Operators with a kernel each, which others may join: their results are in memory."""
 
 
 Relayout: TypeAlias = Callable[[dict[str, Any], tuple[int, ...]], "dict[str, Any] | None"]
@@ -211,3 +219,13 @@ def apply(name: str, tensors: Sequence[Tensor | Expr], options: Mapping[str, Opt
     made = found.compute(*tensors, **options)
     results = list(made) if isinstance(made, list | tuple) else [made]
     return [identity(result) if any(result is given for given in tensors) else result for result in results]
+
+
+def kind_of(op: Operation | Block) -> Kind | None:
+    """Return the kind of an operator; None for what is none."""
+    return operator(op.operator.data).kind if isinstance(op, ApplyOp) else None
+
+
+def is_in_parts(op: Operation) -> bool:
+    """True for a product whose columns are several results, which one loop nest gives."""
+    return kind_of(op) is Kind.ANCHOR and len(op.results) > 1

@@ -21,8 +21,7 @@ from ..topi import full
 from .joined_outputs import joined_outputs
 from .layout import in_layout
 from .network import Network
-from .operator import Kind, apply, operator
-from .passes.fuse import CHAINED
+from .operator import CHAINED, Kind, apply, is_in_parts, kind_of
 from .passes.winograd import TILE_SIZES, by_tiles
 from .pipeline import PREPARE
 from .precision import in_precision
@@ -220,15 +219,15 @@ def group_tensors(group: GroupOp) -> list[Tensor]:
 def _in_one_nest(group: GroupOp) -> bool:
     """True for a group around a product in parts, and for chains beside each other: one loop nest gives all results."""
     ops = [op for op in group.body.block.ops if isinstance(op, ApplyOp)]
-    if any(operator(op.operator.data).kind is Kind.ANCHOR and len(op.outputs) > 1 for op in ops):
+    if any(map(is_in_parts, ops)):
         return True
     ends = {v.owner for op in group.body.block.ops if isinstance(op, YieldOp) for v in op.values}
-    return len(ends) > 1 and all(operator(op.operator.data).kind in CHAINED for op in ops)
+    return len(ends) > 1 and all(kind_of(op) in CHAINED for op in ops)
 
 
 def _operands(op: ApplyOp, values: dict[SSAValue, Tensor]) -> list[Tensor | Expr]:
     """Te tensors for the inputs of an operator; a number stays one where the operator broadcasts it."""
-    plain = operator(op.operator.data).kind is Kind.ELEMENTWISE
+    plain = kind_of(op) is Kind.ELEMENTWISE
     shapes = {shape_of(v) for v in op.inputs if v in values}
     types = {dtype_of(v) for v in op.inputs if v in values}
     found: list[Tensor | Expr] = []

@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.graph import ApplyOp
 from ...dialects.numpy_types import FLOATS
-from ..operator import Kind, operator
+from ..operator import Kind, kind_of
 from ..types import dtype_of, shape_of
 from ._rewrite import option, producer
 
@@ -21,7 +21,7 @@ def source_of(value: SSAValue) -> SSAValue:
 
 
 def _is_view(op: ApplyOp) -> bool:
-    return operator(op.operator.data).kind is Kind.VIEW
+    return kind_of(op) is Kind.VIEW
 
 
 def _is_of_floats(op: ApplyOp) -> bool:

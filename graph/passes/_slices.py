@@ -8,7 +8,7 @@ from typing import NamedTuple
 from xdsl.ir import SSAValue
 
 from ...dialects.graph import ApplyOp
-from ..operator import Kind, operator
+from ..operator import Kind, kind_of
 from ..types import shape_of
 from ._rewrite import Before, option, producer
 
@@ -37,7 +37,7 @@ def joined_slices(op: ApplyOp) -> SSAValue | None:
     """
     between = op.inputs[0]
     view = between.owner
-    through = isinstance(view, ApplyOp) and operator(view.operator.data).kind is Kind.VIEW
+    through = isinstance(view, ApplyOp) and kind_of(view) is Kind.VIEW
     inner = producer(view.inputs[0] if through and isinstance(view, ApplyOp) else between, "strided_slice")
     if inner is None:
         return None
@@ -93,7 +93,7 @@ def drop_unit_views(op: ApplyOp) -> None:
     wanted = shape_of(op.outputs[0])
     for position, value in enumerate(op.inputs):
         view, shape = value.owner, shape_of(value)
-        if not isinstance(view, ApplyOp) or operator(view.operator.data).kind is not Kind.VIEW:
+        if not isinstance(view, ApplyOp) or kind_of(view) is not Kind.VIEW:
             continue
         if shape_of(view.inputs[0]) == wanted and wanted == (1,) * (len(wanted) - len(shape)) + shape:
             op.operands[position] = view.inputs[0]

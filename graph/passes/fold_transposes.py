@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
-from ..operator import Kind, operator
+from ..operator import Kind, kind_of
 from ..types import shape_of
 from ._product_axes import product_axes
 from ._rewrite import (
@@ -279,7 +279,7 @@ def _moves_above(value: SSAValue) -> list[ApplyOp]:
     """Return the operators that move elements of a factor, up to the last transpose or stretched tensor."""
     found: list[ApplyOp] = []
     while isinstance(op := value.owner, ApplyOp) and not is_constant(value):
-        if op.operator.data not in _MOVED and operator(op.operator.data).kind is not Kind.VIEW:
+        if op.operator.data not in _MOVED and kind_of(op) is not Kind.VIEW:
             break
         found.append(op)
         value = op.inputs[0]
@@ -296,7 +296,7 @@ def _moves_behind(value: SSAValue) -> list[ApplyOp]:
         (op,) = users(value)
         if not isinstance(op, ApplyOp):
             break
-        moves = op.operator.data == "transpose" or operator(op.operator.data).kind is Kind.VIEW
+        moves = op.operator.data == "transpose" or kind_of(op) is Kind.VIEW
         if not moves and not (is_elementwise(op) and shape_of(op.outputs[0]) == shape_of(value)):
             break
         found.append(op)

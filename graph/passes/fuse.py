@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp, group_body
 from ...dialects.numpy_types import NARROW_FLOATS
-from ..operator import Kind, operator
+from ..operator import CHAINED, HEADS, Kind, is_in_parts, kind_of
 from ..types import shape_of
 from ._attention import Form, attention_before
 from ._dominators import post_dominators, region_between
@@ -23,8 +23,6 @@ from ._rewrite import group_label, networks, producer, put_in_order, used_once, 
 
 _LOOKING_UP = ("take", "take_along_axis")
 """Operators that read their first input where data say: what comes before that one is computed first."""
-CHAINED = (Kind.ELEMENTWISE, Kind.INJECTIVE, Kind.VIEW)
-"""Kinds of operators of a chain, which has no other."""
 _MOST_BESIDE = 4
 """Chains beside each other in a group, at most. A choice: what they give is in memory together."""
 _REPEATING = ("broadcast_to", "tile", "repeat", "resize2d")
@@ -76,11 +74,6 @@ Joins: TypeAlias = Callable[[ApplyOp, Operation, bool], bool]
 """The rule by which an operation, which may be the end of its region, joins the group of an operator."""
 
 
-def kind_of(op: Operation) -> Kind | None:
-    """Return the kind of an operator; None for what is none."""
-    return operator(op.operator.data).kind if isinstance(op, ApplyOp) else None
-
-
 class _Grouping:
     """A partition of operators into groups, as a group number for each."""
 
@@ -129,7 +122,7 @@ class _Grouping:
 
     def run(self) -> None:
         for op in self.ops:
-            if kind_of(op) is Kind.ANCHOR and len(op.outputs) > 1:
+            if is_in_parts(op):
                 self._take_in(op)
         for op in self.ops:
             if kind_of(op) in (Kind.ANCHOR, Kind.REDUCTION, Kind.ROWS):
@@ -144,8 +137,7 @@ class _Grouping:
 
     def _heads(self, op: Operation) -> ApplyOp | None:
         """Return the anchor, reduction or the like that a group is built around; None for an elementwise chain."""
-        kinds = (Kind.ANCHOR, Kind.REDUCTION, Kind.ROWS, Kind.OPAQUE)
-        return next((m for m in self.members[self.group[op]] if kind_of(m) in kinds), None)
+        return next((m for m in self.members[self.group[op]] if kind_of(m) in HEADS), None)
 
     def _extend(self, start: ApplyOp, joins: Joins) -> None:
         """Grow a group along its post-dominators, while all operators on the paths to the next one may join."""

@@ -15,14 +15,12 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
-from ..operator import Kind, operator
+from ..operator import HEADS, Kind, kind_of
 from ..runtime.plan import ALIGNMENT
 from ..types import dtype_of, shape_of
 from ._rewrite import Before, applied, option, replace
 from ._slices import Range, ranges_of
 
-_HELD = (Kind.ANCHOR, Kind.REDUCTION, Kind.ROWS, Kind.OPAQUE)
-"""Operators whose results are in memory: no slice joins their kernels."""
 _MOST_BEHIND = 8
 """Elementwise operators in a row that are looked at, to find the one whose kernel they join. A choice."""
 
@@ -112,8 +110,8 @@ def _is_held(value: SSAValue, behind: int = 0) -> bool:
         return True
     if not isinstance(owner, ApplyOp) or behind == _MOST_BEHIND:
         return False
-    kind = operator(owner.operator.data).kind
-    if kind in _HELD or (not behind and len(set(_readers(value))) > 1):
+    kind = kind_of(owner)
+    if kind in HEADS or (not behind and len(set(_readers(value))) > 1):
         return True
     return kind is Kind.ELEMENTWISE and any(
         _is_held(given, behind + 1) for given in owner.inputs if isinstance(_below_views(given).owner, ApplyOp)
@@ -121,7 +119,7 @@ def _is_held(value: SSAValue, behind: int = 0) -> bool:
 
 
 def _below_views(value: SSAValue) -> SSAValue:
-    while isinstance(owner := value.owner, ApplyOp) and operator(owner.operator.data).kind in (Kind.VIEW, Kind.PART):
+    while isinstance(owner := value.owner, ApplyOp) and kind_of(owner) in (Kind.VIEW, Kind.PART):
         value = owner.inputs[0]
     return value
 
@@ -130,7 +128,7 @@ def _readers(value: SSAValue) -> Iterator[object]:
     """Iterate over the operations that read a value, under whatever shape."""
     for use in value.uses:
         op = use.operation
-        if isinstance(op, ApplyOp) and operator(op.operator.data).kind in (Kind.VIEW, Kind.PART):
+        if isinstance(op, ApplyOp) and kind_of(op) in (Kind.VIEW, Kind.PART):
             yield from _readers(op.outputs[0])
         else:
             yield op

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
-from ..operator import Kind, operator
+from ..operator import Kind, kind_of
 from ..types import shape_of
 from ._rewrite import Before, applied, is_constant, is_elementwise, replace, used_once, users
 
@@ -56,7 +56,7 @@ def _sink(op: ApplyOp) -> None:
 def _viewed(value: SSAValue, shape: tuple[int, ...]) -> SSAValue | None:
     """Return the source of a view that has the shape given, if all its readers can read the source instead."""
     owner = value.owner
-    if not isinstance(owner, ApplyOp) or operator(owner.operator.data).kind is not Kind.VIEW:
+    if not isinstance(owner, ApplyOp) or kind_of(owner) is not Kind.VIEW:
         return None
     source = owner.inputs[0]
     if shape_of(value) != shape or not isinstance(source.owner, ApplyOp) or is_constant(value):

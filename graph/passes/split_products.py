@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
-from ..operator import Kind, operator
+from ..operator import Kind, kind_of, operator
 from ..types import infer, shape_of
 from ._rewrite import Before, applied, is_elementwise, replace, used_once, users
 from ._slices import Range, ranges_of
@@ -81,7 +81,7 @@ def chain_behind(product: ApplyOp) -> list[ApplyOp]:
 
 
 def _is_view(op: ApplyOp) -> bool:
-    return operator(op.operator.data).kind is Kind.VIEW
+    return kind_of(op) is Kind.VIEW
 
 
 def parts_read(readers: Sequence[Operation], columns: int) -> list[int]:
