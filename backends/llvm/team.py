@@ -21,18 +21,8 @@ from .cpu import architecture
 from .jit import LoadedSymbols, compile_text
 from .runtime import OpenMp, openmp_of_torch
 from .symbols import TEAM_SYMBOL
-from .team_text import (
-    CONDITION_AT,
-    FUTEX,
-    HAND_OUT,
-    KERNELS,
-    MONITOR,
-    OWNERS,
-    OWNERS_BYTES,
-    RUN,
-    RUN_KERNELS,
-    team_text,
-)
+from .team_text import HAND_OUT, KERNELS, OWNERS, OWNERS_BYTES, RUN, RUN_KERNELS, team_text
+from .team_waiting import CONDITION_AT, FUTEX, MONITOR
 
 _SPINS = 2000
 """Turns of `pause`, 45 ns each on a Xeon (Emerald Rapids), that a thread waits awake: 0.1 ms, longer than kernels

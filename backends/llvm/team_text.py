@@ -11,6 +11,7 @@ the two always sees the other (both exchange values with sequential consistency)
 from __future__ import annotations
 
 from .symbols import MOST_THREADS, PARALLEL_SYMBOL, SIZE_SYMBOL, THREAD_SYMBOL
+from .team_waiting import waiting_text
 
 RUN, HAND_OUT, OWNERS = "lw_run_table", "lw_hand_out", "lw_owners"
 RUN_KERNELS = "lw_run_kernels"
@@ -79,17 +80,6 @@ _ME, _SLOT = 8, 16
 """Bytes behind the epoch that a helper is inside of, at which it finds its number and the slot, if it is our thread."""
 _SLOT_BYTES = _HELPERS + _LINE * MOST_THREADS
 OWNERS_BYTES = 8 * _SLOTS + _SLOTS * _SLOT_BYTES
-FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "loongarch64": 98, "powerpc64le": 221, "s390x": 238}
-"""The number of Linux's system call, by architecture (syscalls(2)); others with 64 bits, and all with 32, sleep by a
-monitor of pthreads."""
-MONITOR, CONDITION_AT, MONITOR_BYTES = "lw_monitor", 128, 256
-"""A mutex of pthreads, and a condition so many bytes behind it: more than any system needs of them (macOS 64 and 48,
-glibc 48 and 48)."""
-_PAUSES = {"x86_64": "@llvm.x86.sse2.pause()", "aarch64": "@llvm.aarch64.hint(i32 1)"}
-_FUTEX_WAIT, _FUTEX_WAKE = 128, 129
-"""FUTEX_WAIT and FUTEX_WAKE among the threads of a process (futex(2))."""
-_WOKEN = 2
-"""Sleepers that a thread wakes, who each wake as many: sixteen threads are awake after four times the time of one."""
 _NAP_US = 50
 """Microseconds that a caller sleeps at a time while OpenMP's threads have not come to its region, which it cannot leave
 without them; by its own waiting it would keep them from the core they share with it."""
@@ -102,11 +92,9 @@ def team_text(arch: str, openmp: bool, futex: int | None) -> str:
     """
     head = f"""
 @{OWNERS} = global [{OWNERS_BYTES} x i8] zeroinitializer, align {_LINE}
-@{MONITOR} = global [{MONITOR_BYTES} x i8] zeroinitializer, align {_LINE}
 declare ptr @pthread_self()
 """
-    sleeping = _MONITOR if futex is None else _sleeping(futex)
-    parts = [head, _pause(arch), sleeping, KERNELS, _FIND, _PUBLISH, _FINISH, _HELP]
+    parts = [head, waiting_text(arch, futex), KERNELS, _FIND, _PUBLISH, _FINISH, _HELP]
     parts += [OPENMP_TEXT, _AWAIT, _IN_REGION] if openmp else [_OWN_THREADS]
     return "\n".join([*parts, _hand_out(openmp), _RUN])
 
@@ -124,61 +112,6 @@ def _turn(asleep: str) -> str:
 wait:
   br label %spin"""
 
-
-def _pause(arch: str) -> str:
-    """Return the function that waits for some cycles as the processor likes it."""
-    call = _PAUSES.get(arch)
-    declared = f"declare void {call.replace('i32 1', 'i32')}" if call else ""
-    wait = f"  call void {call}" if call else "  fence seq_cst"
-    return f"{declared}\ndefine internal void @pause() alwaysinline {{\n{wait}\n  ret void\n}}"
-
-
-def _sleeping(futex: int) -> str:
-    call = f"call i64 (i64, ...) @syscall(i64 {futex}, ptr %word"
-    return f"""
-declare i64 @syscall(i64, ...)
-
-define internal void @sleep(ptr %word, i32 %value) noinline {{
-  %r = {call}, i32 {_FUTEX_WAIT}, i32 %value, ptr null, ptr null, i32 0)
-  ret void
-}}
-
-define internal void @wake(ptr %word) noinline {{
-  %r = {call}, i32 {_FUTEX_WAKE}, i32 {_WOKEN}, ptr null, ptr null, i32 0)
-  ret void
-}}
-"""
-
-
-_MONITOR = f"""
-declare i32 @pthread_mutex_lock(ptr)
-declare i32 @pthread_mutex_unlock(ptr)
-declare i32 @pthread_cond_wait(ptr, ptr)
-declare i32 @pthread_cond_broadcast(ptr)
-
-define internal void @sleep(ptr %word, i32 %value) noinline {{
-  %l = call i32 @pthread_mutex_lock(ptr @{MONITOR})
-  %now = load atomic i32, ptr %word seq_cst, align 4
-  %same = icmp eq i32 %now, %value
-  br i1 %same, label %asleep, label %done
-asleep:
-{_at("condition", CONDITION_AT, f"@{MONITOR}")}
-  %w = call i32 @pthread_cond_wait(ptr %condition, ptr @{MONITOR})
-  br label %done
-done:
-  %u = call i32 @pthread_mutex_unlock(ptr @{MONITOR})
-  ret void
-}}
-
-define internal void @wake(ptr %word) noinline {{
-  %l = call i32 @pthread_mutex_lock(ptr @{MONITOR})
-{_at("condition", CONDITION_AT, f"@{MONITOR}")}
-  %b = call i32 @pthread_cond_broadcast(ptr %condition)
-  %u = call i32 @pthread_mutex_unlock(ptr @{MONITOR})
-  ret void
-}}
-"""
-"""Sleeping and waking as a futex does, but for all words at once: who is woken for nothing lies down again."""
 
 _FIND = f"""
 define internal ptr @find(i64 %wanted, i64 %new) {{

@@ -26,7 +26,8 @@ from loopwright.backends.llvm.jit import _initialize_all
 from loopwright.backends.llvm.loaded_object import LoadedObject
 from loopwright.backends.llvm.runtime import OpenMp
 from loopwright.backends.llvm.sequence import KernelSequence
-from loopwright.backends.llvm.team_text import FUTEX, team_text
+from loopwright.backends.llvm.team_text import team_text
+from loopwright.backends.llvm.team_waiting import FUTEX
 from loopwright.dialects.target import Target
 
 ROWS = 37
