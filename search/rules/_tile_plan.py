@@ -248,10 +248,11 @@ class TilePlan:
         return self.anchor.block
 
     @property
-    def is_unseen(self) -> bool:
-        """True for lanes along channels of long sums: the model that ships has seen none, and takes others for faster.
+    def is_sure(self) -> bool:
+        """True for lanes along channels of long sums, whose estimates the model that ships does not correct.
 
-        Of windows in padding it chooses the faster ones all the same: 14x14x2048 by 12 6.6 ms for 10.
+        It has seen none, and takes others for faster. Of windows in padding it chooses the faster ones all the same:
+        14x14x2048 by 12 6.6 ms for 10.
         """
         terms = prod(a.extent for a in self.anchor.reduce)
         return self.variant.vector[-1] != self.anchor.spatial[-1] and terms >= LONG_SUM and not self.variant.windows

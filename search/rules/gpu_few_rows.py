@@ -220,7 +220,7 @@ def _written(draft: Draft, block: str, target: Target) -> Draft | None:
     """A copy of the draft with an anchor as dot products; None where a primitive refuses a step of it."""
     anchor = find_anchor(draft.module, block)
     plan = plan_warp_dots(anchor, target, _sums_beside(draft, anchor)) if anchor is not None else None
-    return None if plan is None else draft.with_steps(lambda grown: _write(grown, plan))
+    return None if plan is None else draft.with_legal_steps(lambda grown: _write(grown, plan), by_estimate=True)
 
 
 def _write(draft: Draft, plan: WarpDotPlan) -> None:
@@ -251,7 +251,7 @@ def _write(draft: Draft, plan: WarpDotPlan) -> None:
     draft.settled |= {block, partial, *copies}
     draft.names.append(f"{block}_dots")
     draft.models.append(plan.model)
-    draft.decisive += 1  # memory bounds them, as it does the others: what tells them apart is small, and estimated
+    draft.sure += 1  # memory bounds them, as it does the others: what tells them apart is small, and estimated
     draft.limits.append(plan.model.limit)
 
 

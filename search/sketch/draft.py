@@ -68,10 +68,8 @@ class Draft:
     """The structures that rules have chosen: together the sketch's name."""
     models: list[CostEstimate] = field(default_factory=list)
     """Estimates of what rules have scheduled; their sum orders the sketches."""
-    decisive: int = 0
-    """Number of these that are to choose alone, without a cost model's correction."""
-    unseen: bool = False
-    """True where the model that ships has seen no candidates like those of its structures: estimates choose them."""
+    sure: int = 0
+    """Number of these that tell candidates apart better than the cost model that ships."""
 
     @classmethod
     def of(cls, module: ModuleOp) -> Draft:
@@ -93,8 +91,7 @@ class Draft:
             {*self.settled},
             [*self.names],
             [*self.models],
-            self.decisive,
-            self.unseen,
+            self.sure,
         )
 
     def with_steps(self, write: Callable[[Draft], object]) -> Draft | None:

@@ -110,8 +110,7 @@ def _finished(draft: Draft, name: str, module: ModuleOp, target: Target) -> Sket
         limits=tuple(draft.limits),
         describe=described,
         prior=described.prior,
-        decided=0 < draft.decisive == len(draft.models),
-        unseen=draft.unseen,
+        sure=0 < draft.sure == len(draft.models),
     )
 
 

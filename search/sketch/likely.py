@@ -32,8 +32,8 @@ FAR, FAR_DRAWN, FAR_CHANGED = 1.6, 1.6, 1.35
 """Times the least estimate of all sketches from which on a sketch is not looked at: about 0.1 s for its features. Where
 rounds change candidates, of those that are drawn, and of what they become: for 5 of 40 random workloads with several
 sketches the model chose another one (an H200's) than that of the least estimate, at 1.003 to 1.29 times."""
-UNSEEN = 1.05
-"""Times the least estimate of all sketches up to which one that the model has seen none of is taken. Of 60 random
+SURE = 1.05
+"""Times the least estimate of all sketches up to which one whose estimates are sure is taken. Of 60 random
 convolutions (one core of an Emerald Rapids) those with lanes along channels took 1 / 1.28 of the time of the model's
 choice where they were estimated at less than 1.05 of the others (16), 1 / 1.01 up to 1.2 (12), 1 / 0.82 up to 1.5."""
 CLIMBS = 4
@@ -77,8 +77,8 @@ def likeliest(
     """Return the schedule that a model predicts to be the fastest, of all sketches.
 
     With a `doubt` the first sketch's defaults stay unless it is predicted to be faster by more than that, in the
-    model's scores, and where the rules give no estimate for the model to correct. The defaults of a sketch that the
-    model has seen none of are taken where they are estimated at no more than `UNSEEN` times those of the first.
+    model's scores, and where the rules give no estimate for the model to correct. The defaults of a sketch whose
+    estimates are sure are taken where they are estimated at no more than `SURE` times those of the first.
     Without a model it is the one with the least estimated seconds among the first sketch's defaults and random
     candidates, and the defaults where it has no estimate. The same sketches and model give the same schedule.
     """
@@ -87,8 +87,8 @@ def likeliest(
         rows = _drawn(first, CANDIDATES // 8) if first.prior is not None else first.default[None]
         return first.schedule(_by_estimate(first, rows)[0])
     first = sketches[0]
-    if (unseen := _unseen_near_the_least(sketches)) is not None:
-        return unseen.schedule(unseen.default)
+    if (sure := _sure_near_the_least(sketches)) is not None:
+        return sure.schedule(sure.default)
     if doubt and first.prior is None:
         return first.schedule(first.default)
     best = max(compared(sketches, model, rounds=rounds), key=lambda each: float(each.scores.max()))
@@ -97,14 +97,13 @@ def likeliest(
     return best.sketch.schedule(best.rows[int(np.argmax(best.scores))])
 
 
-def _unseen_near_the_least(sketches: Sequence[Sketch]) -> Sketch | None:
-    """The first sketch, in the order of estimates, that the model has seen none of; None without one near the least."""
-    first = sketches[0]
-    found = next((sketch for sketch in sketches if sketch.unseen), None)
+def _sure_near_the_least(sketches: Sequence[Sketch]) -> Sketch | None:
+    """The first sketch, in the order of estimates, whose estimates are sure; None where it is far from the least."""
+    first, found = sketches[0], next((sketch for sketch in sketches if sketch.sure), None)
     if found is None or found is first or found.prior is None or first.prior is None:
         return found if found is first else None
     least_s, own_s = (float(each.prior(each.columns(each.default[None]))[0]) for each in (first, found) if each.prior)
-    return found if own_s <= UNSEEN * least_s else None
+    return found if own_s <= SURE * least_s else None
 
 
 def compared(
@@ -130,16 +129,15 @@ def compared(
 def _by_estimates_alone(
     worth: Sequence[tuple[Sketch, npt.NDArray[np.int64]]], model: CostModel
 ) -> list[Compared] | None:
-    """Rows with their estimates, where these decide or a model has seen none like them; else None.
+    """Rows with their estimates, where a model has seen none like them, all on matrix units; else None.
 
     What it is told of an estimate is relative to a candidate's own arithmetic. Parts that are added up have more of it,
     so that attention of a token was divided into too many.
     """
-    if not all(sketch.decided for sketch, _ in worth):
-        if not isinstance(model, General) or not all(sketch.prior and sketch.tensorized for sketch, _ in worth):
-            return None
-        if any(model.knows(sketch.features(rows)) for sketch, rows in worth):
-            return None
+    if not isinstance(model, General) or not all(sketch.prior and sketch.tensorized for sketch, _ in worth):
+        return None
+    if any(model.knows(sketch.features(rows)) for sketch, rows in worth):
+        return None
     return [
         Compared(sketch, rows, -np.log2(sketch.prior(sketch.columns(rows))), math.inf)
         for sketch, rows in worth

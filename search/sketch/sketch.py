@@ -20,9 +20,9 @@ class Sketch:
     """A schedule text with `<name>` for holes, and what holds for its candidates.
 
     Rows of a population are positions in the holes' choices. `limits` are masks over the columns, `features` an
-    `(n, f)` matrix, `prior` the estimated seconds `(n,)` by which random candidates are drawn. Where it is `decided`
-    these choose among its candidates without a cost model; where it is `unseen` the one that ships has seen none like
-    its own, and they choose it, too.
+    `(n, f)` matrix, `prior` the estimated seconds `(n,)` by which random candidates are drawn. Where these are
+    `sure` they tell its candidates apart better than the cost model that ships: its default is the one of the least
+    estimate, and is taken untuned where that is near the least of all sketches.
     """
 
     name: str
@@ -32,8 +32,7 @@ class Sketch:
     limits: tuple[Limit, ...] = ()
     describe: Callable[[Columns, int], npt.NDArray[np.float32]] | None = None
     prior: Callable[[Columns], npt.NDArray[np.float64]] | None = None
-    decided: bool = False
-    unseen: bool = False
+    sure: bool = False
 
     @property
     def n_decisions(self) -> int:

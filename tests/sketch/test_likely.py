@@ -16,7 +16,7 @@ from loopwright.search.cost_model.general import General
 from loopwright.search.cost_model.shipped import shipped_model
 from loopwright.search.named_workloads import conv2d_nhwc, matmul
 from loopwright.search.sketch import likely
-from loopwright.search.sketch.likely import CANDIDATES, KEPT, UNSEEN, likeliest, likely_rows
+from loopwright.search.sketch.likely import CANDIDATES, KEPT, SURE, likeliest, likely_rows
 
 
 def test_a_convolution_to_few_channels_keeps_the_device_busy() -> None:
@@ -171,15 +171,15 @@ def test_of_few_candidates_all_are_looked_at_and_none_twice() -> None:
 
 
 @pytest.mark.parametrize("behind", [0.9, 1.04, 1.06])
-def test_sketches_that_the_model_has_seen_none_of_are_taken_by_their_estimates(behind: float) -> None:
+def test_sketches_of_sure_estimates_are_taken_by_them(behind: float) -> None:
     task = lw.SearchTask(lambda: matmul(96, 200, 64), target="llvm cores=1")
     model = shipped_model("llvm")
     assert model is not None
     one, other = task.sketches[0], task.sketches[1]
     first = replace(one, prior=lambda c: np.ones(len(next(iter(c.values())))))
-    unseen = replace(other, prior=lambda c: np.full(len(next(iter(c.values()))), behind), unseen=True)
-    in_order = sorted((first, unseen), key=lambda sketch: behind if sketch is unseen else 1.0)
+    sure = replace(other, prior=lambda c: np.full(len(next(iter(c.values()))), behind), sure=True)
+    in_order = sorted((first, sure), key=lambda sketch: behind if sketch is sure else 1.0)
     chosen = likeliest(in_order, model, model.doubt)
-    assert (chosen == unseen.schedule(unseen.default)) == (behind <= UNSEEN)
-    plain = [replace(sketch, unseen=False) for sketch in in_order]
+    assert (chosen == sure.schedule(sure.default)) == (behind <= SURE)
+    plain = [replace(sketch, sure=False) for sketch in in_order]
     assert likeliest(plain, model, 100.0) == plain[0].schedule(plain[0].default)

@@ -135,12 +135,12 @@ def test_lanes_that_are_stored_apart_are_charged() -> None:
     assert found["ff_root"].turning > 0 and found["xx_direct"].turning == 0
 
 
-@pytest.mark.parametrize(("channels", "dilation", "unseen"), [(32, 1, True), (4, 1, False), (32, 16, False)])
-def test_long_sums_in_lanes_along_channels_are_chosen_by_estimates(channels: int, dilation: int, unseen: bool) -> None:
+@pytest.mark.parametrize(("channels", "dilation", "sure"), [(32, 1, True), (4, 1, False), (32, 16, False)])
+def test_long_sums_in_lanes_along_channels_are_chosen_by_estimates(channels: int, dilation: int, sure: bool) -> None:
     """Short ones are not, nor are windows most of which is padding."""
     task = lw.SearchTask(lambda: convolution(1, channels, 20, 24, 3, dilation=dilation), target=CPU)
-    found = {sketch.name: sketch.unseen for sketch in task.sketches}
-    assert found.pop("ff_root") == found.pop("ff_inner") == (unseen or dilation > 1)
+    found = {sketch.name: sketch.sure for sketch in task.sketches}
+    assert found.pop("ff_root") == found.pop("ff_inner") == (sure or dilation > 1)
     assert not any(found.values()) and ("ff_root_padded" in found) == (dilation > 1)
 
 
