@@ -50,7 +50,7 @@ SMALLER = {"conv_nhwc": shallow_conv_nhwc, "matmul_f16": small_matmul_f16}
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_default_candidates(name: str) -> None:
     task = lw.SearchTask({**SAMPLES, **SMALLER}[name], target=CPU)
     reference = task.reference

@@ -106,6 +106,7 @@ def test_schedules_on_opencl(kind: str) -> None:
     no_faults([(seed, TRIALS[kind](seed, 2)) for seed in programs(2 * usual(3))], usual(3))
 
 
+@pytest.mark.slow(1.2)
 def test_moved_accesses_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels in which one access is off by one: nearly all are caught, unless nothing depends on that access."""
 

@@ -285,6 +285,7 @@ def test_a_template_by_name_is_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("name", TUNERS)
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_a_template_is_tuned_by_a_tuner_by_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     wanted = ["tune", "dense", "--args", "16,32,24", "--target", "llvm cores=1", "--tuner", name]

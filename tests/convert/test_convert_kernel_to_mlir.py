@@ -90,7 +90,7 @@ def check_sample(name: str, target: str) -> None:
             hold(kernel, inputs, wanted, schedule)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name != LONG])
 def test_samples_for_a_cpu(name: str) -> None:
     check_sample(name, CPU)
@@ -101,12 +101,13 @@ def test_the_longest_sample_for_a_cpu() -> None:
     check_sample(LONG, CPU)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples_for_a_gpu(name: str) -> None:
     check_sample(name, CUDA)
 
 
+@pytest.mark.slow(1.2)
 def test_random_gpu_schedules() -> None:
     """Shared memory, barriers, virtual threads, pipelines, several launches with global buffers in between."""
     ran = 0
@@ -177,7 +178,7 @@ def mask(lanes: int, start: int, step: int) -> str:
     return f"%m0 = arith.constant {start} : index\n%m = lw_kernel.mask %m0 step {step} : vector<{lanes}xi1>"
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("stride", [-3, -1, 0, 1, 2])
 @pytest.mark.parametrize("kind", ["f16", "f64", "i8", "i1"])
 def test_strided_loads_and_stores(kind: str, stride: int) -> None:

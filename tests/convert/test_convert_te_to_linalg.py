@@ -60,6 +60,7 @@ def test_samples(name: str) -> None:
 
 @given(workloads())
 @settings(max_examples=60 if everything() else 8)
+@pytest.mark.slow(1.2)
 def test_random_workloads(workload: ModuleOp) -> None:
     hold(workload, exact_inputs(workload), 1e-4)
 

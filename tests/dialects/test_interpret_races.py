@@ -111,7 +111,7 @@ def races(steps: list[Step]) -> bool:
 
 
 @pytest.mark.parametrize("side_by_side", [1, 2 * THREADS, 1024])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_they_are_those_of_all_pairs_of_accesses(side_by_side: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One block at once, two, or all of them."""
     monkeypatch.setattr(launches, "MOST_THREADS", side_by_side)

@@ -153,6 +153,7 @@ def test_linalg_computes_what_numpy_does(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.few(13)
 def test_every_stage_parses_back(name: str) -> None:
     read = str(read_text((FOLDER / f"{name}.mlir").read_text(), name).module)
     again = read_text(read, name)

@@ -35,13 +35,14 @@ def require_equal(net: lw.Network, name: str, results: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.few(19)
 def test_a_program_of_jax_computes_what_jax_does(name: str) -> None:
     net = lw.from_mlir(FOLDER / f"{name}.mlir")
     require_equal(net, name, net.evaluate(**arguments(net, name)))
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_every_stage_parses_back(name: str) -> None:
     """The program as it was read, in the generic form, and the network."""
     read = str(read_text((FOLDER / f"{name}.mlir").read_text(), name).module)

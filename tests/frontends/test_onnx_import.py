@@ -231,6 +231,7 @@ def test_what_is_no_model_is_refused_in_a_sentence(what: bytes | str) -> None:
         lw.from_onnx(what)
 
 
+@pytest.mark.slow(1.2)
 def test_models_with_flipped_bits_are_read_or_refused_in_a_sentence() -> None:
     data, rng, refused = small_network().SerializeToString(), np.random.default_rng(0), 0
     for _ in range(150):

@@ -88,6 +88,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.few(18)
 def test_layers_give_what_onnxruntime_gives(case: str) -> None:
     proto, feeds = layer(**CASES[case])
     wanted = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, feeds)

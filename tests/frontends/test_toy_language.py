@@ -92,6 +92,7 @@ def test_a_tuned_function_is_called_by_a_program(installed: dict[str, str], tmp_
     ],
 )
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_each_stage_parses_back(installed: dict[str, str], tmp_path: Path, passes: str, piece: str) -> None:
     (tmp_path / "layer.mlir").write_text(LAYER)
     printed = run(["xdsl-opt", "layer.mlir", "-p", passes], tmp_path, installed)

@@ -54,7 +54,7 @@ def attention_task(net: lw.Network) -> lw.SearchTask:
 
 @pytest.mark.parametrize(("kind", "batch"), [("plain", 1), ("causal", 1), ("padding", 1), ("plain", 2), ("padding", 2)])
 @pytest.mark.parametrize("rows", [32, 37])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_what_is_exported_is_one_kernel_and_right(kind: str, batch: int, rows: int) -> None:
     """Interpreted, beside the te program of the same group."""
     task = attention_task(exported(kind, batch, rows))

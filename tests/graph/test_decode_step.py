@@ -47,6 +47,7 @@ def test_groups_give_what_the_network_does(cached: int) -> None:
     np.testing.assert_allclose(np.asarray(got, np.float64), exact, atol=4e-3 * np.abs(exact).max())
 
 
+@pytest.mark.slow(1.2)
 def test_kernels_compute_what_their_operators_say() -> None:
     net = network(layer=Layer(hidden=256, wide=384, size=64), cached=21)
     for task in {id(pair.task): pair.task for pair in group_tasks(net.transform(grouping_for(H200)), H200)}.values():

@@ -118,6 +118,7 @@ def test_products_that_fill_a_device_stay_apart() -> None:
     assert products(4) == 2 and products(5) == 1
 
 
+@pytest.mark.slow(1.2)
 def test_kernels_compute_what_their_operators_say() -> None:
     net = in_precision(attention_network(Block(batch=1, rows=32, heads=2, size=16, mask="padding")), "float16")
     target = resolve_target(H200)

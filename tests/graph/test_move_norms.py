@@ -95,6 +95,7 @@ def check_kernels(task: lw.SearchTask) -> None:
 
 
 @pytest.mark.parametrize(("rows", "dtype", "terms"), [(1, "float16", 512), (3, "float32", 260), (4, "bfloat16", 1027)])
+@pytest.mark.few(1)
 def test_a_kernel_computes_both_sums(rows: int, dtype: str, terms: int) -> None:
     """Any candidate, in one launch."""
     (pair,) = group_tasks(

@@ -112,6 +112,7 @@ def test_the_code_is_right_where_units_are_emulated(intrinsic: Intrinsic) -> Non
 
 
 @pytest.mark.parametrize("intrinsic", [*CUT, *ON_X86], ids=lambda x: x.name)
+@pytest.mark.few(9)
 def test_a_cpu_that_has_it_runs_it(intrinsic: Intrinsic) -> None:
     if why_not_here(("x86_64", *intrinsic.features)) is not None:
         pytest.skip(f"this CPU has no {', '.join(intrinsic.features)}")

@@ -294,6 +294,7 @@ def hostile_records(text: str) -> list[Record]:
     ]
 
 
+@pytest.mark.slow(1.2)
 def test_reports_hold_text_as_text(tmp_path: Path) -> None:
     plain = write_report(hostile_records("plain"), tmp_path / "plain.html", measure=False).read_text()
     plain_curve = write_report(hostile_records("plain")[:1], tmp_path / "plain.svg", measure=False).read_text()

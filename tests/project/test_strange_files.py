@@ -18,7 +18,7 @@ FEW = {"records": 1, "te-level programs": 2, "ONNX models": 2, "packages": 1, "c
 
 
 @pytest.mark.parametrize("kind", FEW)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_a_few_damaged_inputs_of_each_kind(kind: str) -> None:
     count = FEW[kind] * usual(2)
     row = tried(kind, count, 1, 1)

@@ -295,6 +295,7 @@ def test_steps_parse_back_from_their_text() -> None:
     assert PassPipeline.parse_spec(Universe.get_multiverse().all_passes, text).passes == steps
 
 
+@pytest.mark.slow(1.2)
 def test_every_offered_step_applies() -> None:
     ctx = context()
     offered: list[Primitive[Any]] = []

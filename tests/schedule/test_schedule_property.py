@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import pytest
 from effort import examples, exploring
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
@@ -97,6 +98,7 @@ def _context() -> Context:
     return context
 
 
+@pytest.mark.slow(1.2)
 def test_the_offered_steps_are_legal() -> None:
     """Every step that `schedule_space` offers on a scheduled program applies, and computes the same."""
     rng = np.random.default_rng(7)

@@ -97,6 +97,7 @@ def instruction_nest() -> ModuleOp:
     return tiled.module
 
 
+@pytest.mark.slow(1.2)
 def test_every_primitive_offers_steps_and_each_of_them_applies() -> None:
     """As an interactive tool asks for them: all passes of all plugins, on the module at hand."""
     universe = Universe.get_multiverse()

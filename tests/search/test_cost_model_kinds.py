@@ -103,6 +103,7 @@ def test_samples_far_from_all_known_ones_are_less_sure(name: str) -> None:
 
 @pytest.mark.parametrize("name", LEARNING)
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_ten_thousand_records_teach_as_few_do(name: str) -> None:
     rng = np.random.default_rng(0)
     features, times_s = landscape(rng, 10_000, len(names()) + 1)

@@ -27,6 +27,7 @@ def search(model: CostModel, spaces: Sequence[FakeSpace], seed: int, trials: int
     return best
 
 
+@pytest.mark.slow(1.2)
 def test_a_model_that_knows_finds_the_optimum_sooner_than_chance() -> None:
     """By each of six seeds: how soon trees are as good depends on the seed, and on how a machine rounds."""
     spaces = [FakeSpace("good", failing=0.1), FakeSpace("bad", slowdown=2.0)]

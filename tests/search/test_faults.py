@@ -134,6 +134,7 @@ class Faulty:
         return one_line(faults[number % len(faults)][0] + f"\n ; {number}")
 
 
+@pytest.mark.slow(1.2)
 def test_a_search_among_faults_ends_with_a_right_schedule(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     default = one_line(FAULTS["writes to nowhere"][0])

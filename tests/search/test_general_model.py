@@ -181,6 +181,7 @@ def test_slow_candidates_of_little_estimate_count() -> None:
     assert (ends[1][trap] - ends[1][~trap].mean()).mean() < (ends[0][trap] - ends[0][~trap].mean()).mean()
 
 
+@pytest.mark.slow(1.2)
 def test_candidates_on_matrix_units_may_have_the_correction_of_another_model(tmp_path: Path) -> None:
     features, times_s, tasks = samples(0)
     features[::2, UNIT] = 1
@@ -284,6 +285,7 @@ def test_searches_start_from_the_shipped_model() -> None:
     assert made("cuda model=h200", cost_model="rank") == "rank"
 
 
+@pytest.mark.slow(1.2)
 def test_sampled_workloads_are_of_all_kinds_and_the_same_each_time() -> None:
     found = sampled(5, 200)
     assert found[:20] == sampled(5, 20)

@@ -196,6 +196,7 @@ class Clock:
 
 
 @pytest.mark.parametrize("takes_s", [0.0, 0.5])
+@pytest.mark.slow(1.2)
 def test_a_chart_is_drawn_once_a_second_at_most_and_for_a_small_share_of_the_time(takes_s: float) -> None:
     clock = Clock()
     shown = Shown(clock, takes_s)

@@ -86,6 +86,7 @@ def test_features_on_all_candidates_are_those_of_the_ir(example: Path) -> None:
         np.testing.assert_allclose(features[: len(wanted)], wanted, rtol=1e-5)
 
 
+@pytest.mark.slow(1.2)
 def test_it_is_tuned_by_worker_processes_and_its_records_are_read(example: Path, tmp_path: Path) -> None:
     records = tmp_path / "records.jsonl"
     task = lw.SearchTask(layer, target="simple-core")

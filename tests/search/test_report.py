@@ -118,6 +118,7 @@ def test_the_command_writes_a_page_a_stranger_can_read(tuned: Path) -> None:
     assert [row["trial"] for row in points(curve)] == [str(n) for n in range(1, 21)]
 
 
+@pytest.mark.slow(1.2)
 def test_limits_of_this_machine_give_a_roofline(tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "peak_gflops_per_s", lambda *_: 100.0)
     monkeypatch.setattr(limits, "copy_gbytes_per_s", lambda target, size: 10.0)

@@ -153,7 +153,7 @@ RAGGED: tuple[Sizes, ...] = ((2, 40, 56, 32), (3, 17, 80, 16), (2, 32, 41, 32))
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("sizes", (*SIZES, *RAGGED), ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_candidates_are_right(kind: str, sizes: Sizes, dtype: str) -> None:
     """Interpreted, with the threads of a block side by side: no races, and all in one launch."""
     sketch = by_warps(attention(kind, sizes, dtype))
@@ -169,7 +169,7 @@ RAGGED_QUERIES: tuple[Sizes, ...] = ((2, 100, 128, 64), (2, 197, 192, 128))
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("sizes", (*GROUP_SIZES, *RAGGED_QUERIES), ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_candidates_by_warp_groups_are_right(kind: str, sizes: Sizes, dtype: str) -> None:
     """The same, and no product reads what is not there yet, nor anyone a sum before its products were waited for."""
     sketch = by_groups(attention(kind, sizes, dtype))
@@ -188,7 +188,7 @@ CAUSAL_GROUPS: tuple[tuple[Sizes, tuple[int, int, int]], ...] = (
 
 
 @pytest.mark.parametrize(("sizes", "choice"), CAUSAL_GROUPS, ids=str)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_products_of_warp_groups_go_on_where_blocks_of_keys_are_skipped(
     sizes: Sizes, choice: tuple[int, int, int]
 ) -> None:
@@ -215,7 +215,7 @@ FEW: tuple[Sizes, ...] = ((2, 4, 256, 32), (3, 1, 128, 16), (2, 1, 96, 48), (2, 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("sizes", FEW, ids=str)
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "causal"])
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_few_queries_are_a_matrix_and_keys_are_divided(kind: str, sizes: Sizes, dtype: str) -> None:
     """In one kernel, or in two: parts of the keys, and what joins them; or by blocks of a cluster, in one again."""
     tensors = attention(kind, sizes, dtype)
@@ -302,7 +302,7 @@ FEATURED = [(k, sizes) for sizes in ((2, 64, 96, 32), (2, 40, 56, 32)) for k in 
 
 
 @pytest.mark.parametrize(("kind", "sizes"), FEATURED)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_features_of_candidates_are_those_of_their_schedules(kind: str, sizes: Sizes) -> None:
     """But for registers, whose digits of other threads sizes that are open leave in."""
     module = te.create_module(attention(kind, sizes), TARGET)
@@ -313,6 +313,7 @@ def test_features_of_candidates_are_those_of_their_schedules(kind: str, sizes: S
 
 @pytest.mark.parametrize("sizes", [(2, 4, 256, 32), (2, 1, 205, 32)], ids=str)
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_features_of_parts_are_those_of_their_schedules(sizes: Sizes) -> None:
     tensors = attention("rounded", sizes)
     sketch = in_parts(tensors)

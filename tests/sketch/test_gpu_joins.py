@@ -36,7 +36,7 @@ WORKLOADS: dict[str, Callable[[], list[te.Tensor]]] = {
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_candidates_are_right(name: str) -> None:
     """One launch, whose blocks wait for each other."""
     task = lw.SearchTask(WORKLOADS[name], target=CUDA)

@@ -327,6 +327,7 @@ def test_chains_in_one_kernel_are_right_when_interpreted(name: str, target: str)
 
 @pytest.mark.parametrize("name", ["argmax", "sum_columns", "max_of_ends", "dot"])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_parts_on_many_blocks_are_right_when_interpreted(name: str) -> None:
     task = task_of(ODD[name](), H200)
     check_interpreted(task.module, task.reference, schedules(task, count=1))

@@ -37,6 +37,7 @@ def sketches(tensors: list[te.Tensor], target: lw.Target = TARGET) -> list[Sketc
 
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_candidates_of_random_products_are_right(seed: int) -> None:
     """Interpreted, with each element exactly that of the te program: sums of whole numbers."""
     outcome = products_interpreted(seed, 5)

@@ -122,6 +122,7 @@ TARGETS = {
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_defaults_and_samples_of_all_workloads_keep_their_limits(target: str) -> None:
     """Small odd extents and the layers of the command line; mutants mostly do too."""
     from loopwright.search.named_workloads import named_workloads

@@ -45,6 +45,7 @@ def check(got: object, task: lw.SearchTask, what: str) -> None:
 
 @pytest.mark.parametrize("target", [CPU, OPENCL, CUDA])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_every_program_has_sketches_within_their_limits(target: str) -> None:
     for seed in GENERATED:
         task = task_of(seed, target)

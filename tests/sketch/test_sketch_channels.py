@@ -63,7 +63,7 @@ def channel_sketches(workload: Workload, target: str = CPU) -> tuple[lw.SearchTa
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_candidates_with_lanes_along_channels_are_right(name: str) -> None:
     task, sketches = channel_sketches(WORKLOADS[name])
     assert sketches

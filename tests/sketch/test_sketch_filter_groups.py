@@ -36,7 +36,7 @@ WORKLOADS: dict[str, Callable[[], list[te.Tensor]]] = {
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_candidates_are_right(name: str) -> None:
     task = lw.SearchTask(WORKLOADS[name], target=CPU)
     for sketch in task.sketches:

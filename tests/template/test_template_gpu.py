@@ -50,7 +50,7 @@ def test_templates_are_right_when_interpreted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", templates("_gpu", "no_batching"))
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_templates_for_cuda_compile(name: str) -> None:
     """No device is needed; what is launched is within what the architecture has."""
     task, schedules = made(name, "cuda model=h200")

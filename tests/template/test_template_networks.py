@@ -145,6 +145,7 @@ def test_epilogues_make_no_tasks_of_their_own(layout: str) -> None:
     assert caught[0].filename == __file__, "who called extract_template_tasks"
 
 
+@pytest.mark.slow(1.2)
 def test_a_network_of_three_axes_has_a_task_for_each_convolution() -> None:
     net = lw.testing.network("resnet3d-18", batch=1)
     with pytest.warns(NoTemplateWarning, match=r"2 of 18 kernels have no template: global_avg_pool .*, softmax .*"):
@@ -185,6 +186,7 @@ def test_a_tuned_config_is_applied_to_each_kernel_with_its_own_epilogue(standalo
     np.testing.assert_allclose(compiled.executor()(data), net.evaluate(data=data)[0], rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow(1.2)
 def test_only_records_of_the_same_loops_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of all kernels of a device would be, whenever a network is compiled for it."""
     net = network()

@@ -103,6 +103,7 @@ def test_bodies_that_take_long_to_build_are_not_legal_on_a_cpu(
         assert task.why_not({**config.values, "unroll": ["none", "unroll"]}) is None
 
 
+@pytest.mark.slow(1.2)
 def test_legal_configs_keep_every_limit_and_others_say_which() -> None:
     task = lw.TemplateTask(*GPU_TASKS[-1])
     rows = sampled(task, examples(480))
@@ -132,6 +133,7 @@ def test_configs_that_ran_in_the_published_log_are_refused_by_estimates_alone() 
     assert all(free.why_not(row) is None for row in rows)
 
 
+@pytest.mark.slow(1.2)
 def test_limits_of_the_device_hold_without_estimates() -> None:
     task = lw.TemplateTask(*GPU_TASKS[-1], estimates=False)
     rows = sampled(task, 60)

@@ -413,6 +413,7 @@ def thousand(conv: lw.TemplateTask) -> Sequence[Record]:
 @pytest.mark.parametrize("count", [192, 1000])
 @pytest.mark.parametrize("options", [{}, {"loss_type": "reg", "feature_type": "curve"}], ids=["usual", "slowest"])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_a_batch_of_64_of_ten_million_holds_no_config_twice(
     conv: lw.TemplateTask, thousand: Sequence[Record], count: int, options: dict[str, Any]
 ) -> None:

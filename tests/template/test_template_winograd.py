@@ -32,6 +32,7 @@ def error(name: str, channels: int, *more: Any) -> float:
 
 @pytest.mark.parametrize("channels", [7, 64])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_tiles_of_4_are_less_exact_and_tiles_of_2_are_not(channels: int) -> None:
     """Of 16 to 256 channels, tiles of 2 were off by 0.5, tiles of 4 by 5 to 7, the direct convolution by 1 to 1.5."""
     small, large = error("conv2d_nchw_winograd", channels, 2), error("conv2d_nchw_winograd", channels, 4)
@@ -64,6 +65,7 @@ def fused(channels_last: bool) -> list[te.Tensor]:
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_what_is_fused_behind_stays_in_the_last_transform(layout: str) -> None:
     module = create_module(fused(layout == "nhwc"))
     task = lw.TemplateTask(f"conv2d_{layout}_winograd", (str(module),), TARGET)
