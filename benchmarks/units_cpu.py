@@ -1,7 +1,8 @@
-"""Products and convolutions on matrix units of this CPU, untuned, beside PyTorch (oneDNN): a table.
+"""Products and convolutions on matrix units of this CPU, untuned, beside PyTorch (oneDNN) and onnxruntime: a table.
 
     python benchmarks/units_cpu.py --write-schedules before.json          # by an older version
     python benchmarks/units_cpu.py --before before.json --output units.jsonl
+    python benchmarks/units_cpu.py --only bytes --without-amx             # AVX512-VNNI, on all sides
 
 bf16 with sums in fp32, a bias and relu, rounded to bf16 at the end; data of uint8 and weights of int8 with a scale, a
 bias and relu, in fp32 at the end. Weights are constants, packed ahead by both sides. Convolutions are those of
@@ -17,13 +18,14 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rounds import PAUSE_S, calls_by_clock, clock_of_a_thread, runs_by_clock
+from without_tiles import refuse_tiles
 
 import loopwright as lw
 from loopwright import te, topi
@@ -33,6 +35,8 @@ AT_LEAST_S = 0.006
 """Of calls in a turn."""
 MOST_ERROR = 2e-2
 """Norm of the difference over the norm of PyTorch's result, at most: both round to 8 bits."""
+_WITHOUT_AMX = "icelake-server"
+"""The model of a CPU that ours are compiled for with --without-amx: of those with AVX512-VNNI the last without AMX."""
 SCALE = 1e-3
 """The scale of products of bytes."""
 
@@ -50,6 +54,8 @@ class Case:
     shapes: tuple[tuple[int, ...], ...]
     peer: Callable[[Any, Sequence[Any]], Callable[[], Any]]
     types: tuple[str, ...] = ("bfloat16", "bfloat16", "float32")
+    onnx: Callable[[Sequence[Array], int], Callable[[], Any]] | None = None
+    """The same by onnxruntime with so many threads, where it has a kernel for it."""
 
 
 def conv(size: int, c: int, out: int, k: int = 1, stride: int = 1, count: int = 1) -> Case:
@@ -114,7 +120,34 @@ def product_of_bytes(m: int, n: int, k: int) -> Case:
         run = torch.ops.onednn.qlinear_pointwise
         return lambda: run(data, 1.0, 0, packed, scales, zeros, bias, 1.0, 0, torch.float32, "relu", [], "")
 
-    return Case(f"bytes {m} x {n} x {k}", 0, tensors, ((m, k), (n, k), (n,)), peer, ("uint8", "int8", "float32"))
+    types = ("uint8", "int8", "float32")
+    return Case(f"bytes {m} x {n} x {k}", 0, tensors, ((m, k), (n, k), (n,)), peer, types, _by_onnxruntime)
+
+
+def _by_onnxruntime(arrays: Sequence[Array], threads: int) -> Callable[[], Any]:
+    """A product of bytes, its scale and bias as one operator of onnxruntime's, then relu; it packs the weight ahead."""
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+
+    data, weight, bias = arrays
+    constants = {"w": np.ascontiguousarray(weight.T), "one": np.float32(1), "scale": np.float32(SCALE), "bias": bias}
+    constants |= {"zero": np.uint8(0), "weight_zero": np.int8(0)}
+    given = ["data", "w", "one", "scale", "zero", "weight_zero", "bias"]
+    nodes = [helper.make_node("MatMulIntegerToFloat", given, ["sums"], domain="com.microsoft")]
+    nodes.append(helper.make_node("Relu", ["sums"], ["out"]))
+    graph = helper.make_graph(
+        nodes,
+        "product",
+        [helper.make_tensor_value_info("data", TensorProto.UINT8, data.shape)],
+        [helper.make_tensor_value_info("out", TensorProto.FLOAT, (len(data), len(weight)))],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    domains = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=domains, ir_version=9)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, {"data": data})[0]
 
 
 CASES = [
@@ -150,12 +183,17 @@ CASES = [
     product_of_bytes(1024, 1024, 1024),
     product_of_bytes(1000, 1000, 1000),
     product_of_bytes(197, 768, 3072),
+    product_of_bytes(64, 4096, 1024),
+    product_of_bytes(777, 1025, 513),
 ]
 
 
 def main() -> None:
     options = _options()
     target = lw.resolve_target(f"llvm cores={options.threads}" if options.threads else options.target)
+    if options.without_amx:
+        refuse_tiles()
+        target = replace(target, model=_WITHOUT_AMX)
     if options.write_schedules:
         texts = {case.name: lw.SearchTask(case.tensors, target=target).default_schedule for case in _asked(options)}
         Path(options.write_schedules).write_text(json.dumps(texts, indent=1))
@@ -180,6 +218,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--write-schedules", metavar="FILE", help="write the untuned schedules, and measure nothing")
     parser.add_argument("--before", metavar="FILE", help="also untuned schedules that an older version wrote")
     parser.add_argument("--threads", type=int, default=0, help="of both sides, by the wall; else of --target")
+    parser.add_argument("--without-amx", action="store_true", help="refuse it to all sides, which take AVX512-VNNI")
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--only", default="", help="part of a case's name")
     parser.add_argument("--output", help="a file of JSON lines")
@@ -205,12 +244,13 @@ def measured(case: Case, before: str, target: Any, turns: int) -> Row:
     texts = {"untuned": task.default_schedule} | ({"before": before} if before else {})
     clock = clock_of_a_thread() if target.cores == 1 else time.perf_counter
     calls: dict[str, Callable[[], float]] = {"peer": calls_by_clock(peer, clock, AT_LEAST_S)}
+    if case.onnx is not None:
+        other = case.onnx(arrays, target.cores)
+        require_close(case.name, "onnxruntime", other(), wanted)
+        calls["onnx"] = calls_by_clock(other, clock, AT_LEAST_S)
     for name, text in texts.items():
         kernel = task.build(text)
-        found = np.asarray(kernel(*arrays)).astype(np.float32)
-        error = float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
-        if error > MOST_ERROR:
-            raise ValueError(f"{case.name}, {name}: {error:.2g} from PyTorch's result")
+        require_close(case.name, name, np.asarray(kernel(*arrays)).astype(np.float32), wanted)
         given_all = [*arrays, np.empty(wanted.shape, task.reference.expected[0].dtype)]
         kernel._executable.run(given_all)
         calls[name] = runs_by_clock(partial(kernel._executable.time, given_all), clock, AT_LEAST_S)
@@ -219,13 +259,19 @@ def measured(case: Case, before: str, target: Any, turns: int) -> Row:
         for name, call in calls.items():
             time.sleep(PAUSE_S)
             times[name].append(call())
-    unit = next((p for p in ("amx", "avx512bf16", "vnni") if f'"{p}.' in texts["untuned"]), "none")
+    unit = next((p for p in ("amx", "avx512bf16", "avx512vnni") if f'"{p}.' in texts["untuned"]), "none")
     found_s = {
         key: value
         for n, v in times.items()
         for key, value in ((f"{n}_s", statistics.median(v)), (f"{n}_least_s", min(v)))
     }
     return {"case": case.name, "count": case.count, "unit": unit, **found_s}
+
+
+def require_close(case: str, name: str, found: Array, wanted: Array) -> None:
+    error = float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
+    if error > MOST_ERROR:
+        raise ValueError(f"{case}, {name}: {error:.2g} from PyTorch's result")
 
 
 def _arrays(case: Case) -> list[Array]:
@@ -246,6 +292,8 @@ def _line(row: Row) -> str:
     for key in ("", "least_"):
         peer = row[f"peer_{key}s"]
         cells.append(f"{peer * 1e6:.0f}")
+        if (other := row.get(f"onnx_{key}s")) is not None:
+            cells.append(f"onnxruntime {other * 1e6:.0f} {other / row[f'untuned_{key}s']:.2f}")
         for name in ("before", "untuned"):
             own = row.get(f"{name}_{key}s")
             cells += [] if own is None else [f"{own * 1e6:.0f}", f"{peer / own:.2f}"]

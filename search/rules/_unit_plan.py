@@ -14,8 +14,8 @@ from ...dialects.loop import LoadOp, buffer_shape
 from ...dialects.target import Target
 from ...passes.analysis.access import writers
 from ...passes.analysis.matrix_product import element_of_buffer
-from ..estimates.tile_model import LOADS_PER_CYCLE
-from ..estimates.unit_model import COPY_CYCLES, UnitModel
+from ..estimates.tile_model import FMA_PER_CYCLE, LOADS_PER_CYCLE
+from ..estimates.unit_model import COPY_CYCLES, DOT_LATENCY, UnitModel
 from ..sketch.hole import Hole
 from ..structure.anchor import Anchor, Operand
 from ._liked import liked_best
@@ -27,6 +27,10 @@ LINES = (1, 2, 4, 7)
 """Lines of pixels of a register tile, each with as many instructions along it."""
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
 """Instructions of a register tile along rows; images of common networks are 7 times a power of 2 wide."""
+LARGE_ROWS = 5
+"""Instructions along rows from which on a register tile is large: with four columns of vectors it loads 9 for 20 of
+them, with one row 5 for 4. Bytes of 197 x 3072 by 768 (AVX512-VNNI, one thread of an Emerald Rapids) took 20.3 ms in
+tiles of one row, and take 2.8 in 33 tiles of 6."""
 COLUMNS = (1, 2, 3, 4)
 """Instructions of a register tile along columns."""
 TILES = (1, 2, 4, 8, 16, 32)
@@ -112,9 +116,18 @@ class Fit:
 
     @property
     def cycles(self) -> float:
-        """Cycles of the instructions of one point of the other axes, and of the tiles they load in pairs."""
-        loads = (self.intrinsic.rows("a") + self.intrinsic.rows("b")) / LOADS_PER_CYCLE if self.intrinsic.tiles else 0
-        return self.row.number * self.column.number * self.k.number * (self.intrinsic.cycles + loads)
+        """Cycles of the instructions of one point of the other axes.
+
+        Matrices in registers of their own are loaded in pairs. Of dot products in lanes those of the largest register
+        tile that divides their number share what they load, and wait for each other's sums.
+        """
+        number = self.row.number * self.column.number * self.k.number
+        if self.intrinsic.tiles:
+            loads = (self.intrinsic.rows("a") + self.intrinsic.rows("b")) / LOADS_PER_CYCLE
+            return number * (self.intrinsic.cycles + loads)
+        rows, columns = _dividing(ROWS, self.row.number)[-1], _dividing(COLUMNS, self.column.number)[-1]
+        loads = (1 / rows + 1 / columns) / LOADS_PER_CYCLE
+        return number * max(self.intrinsic.cycles / FMA_PER_CYCLE, loads, DOT_LATENCY / (rows * columns))
 
 
 @dataclass(frozen=True)
@@ -226,10 +239,13 @@ def channel_pad(anchor: Anchor, parts: UnitProduct) -> str | None:
 def _parts(extent: int, most: int, group: int, may_be_cut: bool, may_be_padded: bool) -> list[Part]:
     """An axis in the largest parts that divide it, and in the fewest parts, padded, where those are fewer.
 
-    Of several parts an even number, so that register tiles may have two.
+    Of several parts an even number, so that register tiles may have two. Parts of one element are padded to whole
+    register tiles where only small ones divide their number.
     """
     sizes = range(group, most + 1, group) if may_be_cut else (most,)
     exact = [Part(size, extent) for size in sizes if extent % size == 0][-1:]
+    if most == 1:
+        return [*exact, *(Part(1, padded) for padded in _in_whole_tiles(extent) if may_be_padded)]
     number = -(-extent // most)
     number += number % 2 if number > MOST_ODD else 0
     size = -(-extent // (number * group)) * group if may_be_cut else most
@@ -237,6 +253,14 @@ def _parts(extent: int, most: int, group: int, may_be_cut: bool, may_be_padded: 
     if may_be_padded and all(padded.number < part.number for part in exact):
         return [*exact, padded]
     return exact
+
+
+def _in_whole_tiles(extent: int) -> list[int]:
+    """The least extent that a register tile of at least LARGE_ROWS divides, where none divides the given one."""
+    large = [rows for rows in ROWS if rows >= LARGE_ROWS]
+    if extent < LARGE_ROWS or any(extent % rows == 0 for rows in large):
+        return []
+    return [min(-(-extent // rows) * rows for rows in large)]
 
 
 def _cycles(fit: Fit, anchor: Anchor, parts: UnitProduct) -> float:

@@ -12,6 +12,7 @@ from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.dialects.intrinsics import intrinsics
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
 from loopwright.passes.pipeline_text import apply_schedule
+from loopwright.search.rules._unit_plan import LARGE_ROWS
 from loopwright.search.sketch.sketch import Sketch
 
 XEON = "llvm model=sapphirerapids cores=4 l1_bytes=49152 l2_bytes=2097152"
@@ -131,6 +132,15 @@ def test_the_best_unit_is_taken_without_a_search() -> None:
     assert names(lambda: matmul(256, 256, 256), TARGETS["avx512"])[0] == "avx512vnni"
     assert names(lambda: matmul(256, 256, 256), TARGETS["avx2"])[0] == "avx2"
     assert names(lambda: matmul(256, 256, 256, "bfloat16", "bfloat16", "float32"))[0] == "amx"
+
+
+@pytest.mark.parametrize("rows", [7, 13, 31, 197])
+def test_rows_that_no_large_tile_divides_are_padded_to_one(rows: int) -> None:
+    """Dot products share what they load among the rows of a register tile."""
+    sketch = on_units(lw.SearchTask(lambda: matmul(rows, 64, 512), target=TARGETS["avx512"]))[0]
+    columns = sketch.columns(sketch.default[None])
+    (tile,) = (columns[hole.name][0] for hole in sketch.holes if hole.name.endswith("unit_rows"))
+    assert tile >= LARGE_ROWS and ('lw-pad{block="T_matmul" loop="i"' in sketch.template) == (rows != 7)
 
 
 def test_padded_convolutions_with_channels_last_are_products() -> None:
