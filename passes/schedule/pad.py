@@ -76,6 +76,8 @@ class Pad(Primitive[Plan]):
             if len(moving) < len(loads):
                 raise self.error(f"'{self.loop}' is padded with zeros, so both factors must move with it", at=block)
             beyond = tuple(load for load in moving if not is_zero_beyond(load, iterator, extent))
+            if len(beyond) < len(moving) and isinstance(block.yielded[0].owner, arith.MuliOp):
+                beyond = tuple(load for load in beyond if _ends_before(load, iterator, extent))
             return Plan(block, loop, iterator, extent, beyond, ())
         self._require_harmless(block, moving)
         beyond = tuple(load for load in moving if _is_whole(load) or _ends_before(load, iterator, extent))

@@ -8,9 +8,11 @@ from itertools import product as combinations
 from math import prod
 from typing import NamedTuple
 
+from xdsl.dialects.builtin import IntegerType
+
 from ...dialects.attributes import Axis
 from ...dialects.intrinsics import Intrinsic, intrinsics
-from ...dialects.loop import LoadOp, buffer_shape
+from ...dialects.loop import BlockOp, LoadOp, buffer_shape
 from ...dialects.target import Target
 from ...passes.analysis.access import writers
 from ...passes.analysis.matrix_product import element_of_buffer
@@ -218,7 +220,7 @@ def _fits(intrinsic: Intrinsic, parts: UnitProduct, anchor: Anchor) -> Iterator[
         return  # lines whose pixels are no whole vectors lie apart in memory: the padding block writes vectors
     k *= prod(x.extent for x in around)
     sides = (
-        _parts(row, intrinsic.m, 1, intrinsic.tiles, plain),
+        _parts(row, intrinsic.m, 1, intrinsic.tiles, plain or window_pad(anchor, parts) is not None),
         _parts(parts.column.extent, intrinsic.n, 1, intrinsic.tiles, True),
         _parts(k, intrinsic.k, group, intrinsic.tiles, plain and not around),
     )
@@ -228,12 +230,28 @@ def _fits(intrinsic: Intrinsic, parts: UnitProduct, anchor: Anchor) -> Iterator[
             yield Fit(cut, *sizes, len(parts.k))
 
 
-def channel_pad(anchor: Anchor, parts: UnitProduct) -> str | None:
-    """The block that pads what a window reads, with zeros, and may pad its channels as well; None where none does."""
-    if parts.reads_plain or parts.a.indices[-1].as_axis() != parts.k[-1].name:
-        return None
+def window_pad(anchor: Anchor, parts: UnitProduct) -> BlockOp | None:
+    """The block that pads what a window reads, and may pad its lines further; None where none does."""
     found = [block for block in writers(parts.a.buffer) if block.block_name in anchor.pads]
-    return found[0].block_name if len(found) == 1 and isinstance(found[0].yielded[0].owner, LoadOp) else None
+    return found[0] if not parts.reads_plain and len(found) == 1 else None
+
+
+def channel_pad(anchor: Anchor, parts: UnitProduct) -> BlockOp | None:
+    """The same where it may pad the channels as well: with zeros; of integers with any number, as weights are zero."""
+    block = window_pad(anchor, parts)
+    if block is None or parts.a.indices[-1].as_axis() != parts.k[-1].name:
+        return None
+    is_zero = isinstance(block.yielded[0].owner, LoadOp)
+    return block if is_zero or isinstance(parts.a.load.result.type, IntegerType) else None
+
+
+def line_read(anchor: Anchor, parts: UnitProduct, extent: int) -> tuple[int, int]:
+    """The dimension of `a` that rows go along, and how long it must be for so many of them and the window."""
+    row, indices = parts.row, parts.a.indices
+    assert row is not None
+    (dimension,) = (d for d, e in enumerate(indices) if row.name in e.axes())
+    extents = {x.name: x.extent for x in (*anchor.spatial, *anchor.reduce)} | {row.name: extent}
+    return dimension, indices[dimension].bounds({name: (0, n - 1) for name, n in extents.items()})[1] + 1
 
 
 def _parts(extent: int, most: int, group: int, may_be_cut: bool, may_be_padded: bool) -> list[Part]:

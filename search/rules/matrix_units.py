@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from ...dialects.loop import buffer_shape
 from ...dialects.target import Target
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite
@@ -19,7 +20,7 @@ from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, anchors_in, find_anchor
 from ._ahead import dimension_names, may_be_packed_ahead
-from ._unit_plan import Fit, UnitPlan, UnitProduct, as_product, best_fits, channel_pad, plan_product
+from ._unit_plan import Fit, UnitPlan, UnitProduct, as_product, best_fits, line_read, plan_product, window_pad
 from .injective import spread
 
 
@@ -29,8 +30,8 @@ class MatrixUnits(SketchRule):
     Convolutions with channels last are products, too: of channels, summed over the window, and pixels of a line are
     rows. What they read is padded before, by a block of its own, as instructions have no predicates. Intel's tiles are
     cut to what divides the extents; where that is little, and for other instructions, extents are padded: with zeros
-    in a copy of what is read, and results that nobody takes. Rows and k of a window are not, whose copy would be larger
-    than what it is of.
+    in a copy of what is read, and results that nobody takes. What a window reads is not copied, as the copy would be
+    larger: the block that pads it pads its lines and channels further.
     """
 
     order: ClassVar[int] = 275
@@ -104,11 +105,10 @@ def _hold_sums(draft: Draft, anchor: Anchor, fit: Fit, padded: bool) -> str:
 
 def _pad(draft: Draft, anchor: Anchor, fit: Fit, parts: UnitProduct, target: Target) -> Anchor:
     """Extend axes to whole instructions, in copies of operands that are not packed; the anchor after that."""
-    padded, around = fit.padded(parts), channel_pad(anchor, parts)
+    padded = fit.padded(parts)
     if not padded:
         return anchor
-    if around is not None and parts.k_names[-1] in padded:
-        draft.do(Pad, block=around, loop=draft.loops(around)[-1], factor=fit.group)
+    _pad_window(draft, anchor, fit, parts)
     for name, extent in padded.items():
         draft.do(Pad, block=anchor.block, loop=name, factor=extent)
     if fit.copies_a(parts):
@@ -124,6 +124,21 @@ def _pad(draft: Draft, anchor: Anchor, fit: Fit, parts: UnitProduct, target: Tar
     found = find_anchor(draft.module, anchor.block)
     assert found is not None
     return found
+
+
+def _pad_window(draft: Draft, anchor: Anchor, fit: Fit, parts: UnitProduct) -> None:
+    """Have the block that pads what a window reads do so as far as whole instructions read."""
+    padded, around = fit.padded(parts), window_pad(anchor, parts)
+    if around is None:
+        return
+    name, shape = around.block_name, buffer_shape(parts.a.buffer)
+    loops = draft.loops(name)
+    if parts.k_names[-1] in padded:
+        draft.do(Pad, block=name, loop=loops[-1], factor=fit.group)
+    if parts.row is not None and parts.row.name in padded:
+        dimension, length = line_read(anchor, parts, padded[parts.row.name])
+        if length > shape[dimension]:
+            draft.do(Pad, block=name, loop=loops[dimension], factor=length)
 
 
 def _layout(parts: UnitProduct, fit: Fit, rest: list[str]) -> tuple[str, ...]:

@@ -56,6 +56,13 @@ def convolution(
     return [x, w, scale, topi.cast(topi.clip(topi.round(wide), -50.0, 90.0), data)]
 
 
+def quantised_image(channels: int, width: int = 14) -> list[te.Tensor]:
+    """The first convolution of a network of bytes: what it pads with is the zero point."""
+    x = te.placeholder((1, 14, width, channels), "uint8", name="data")
+    w = te.placeholder((5, 5, channels, 16), "int8", name="weight", constant=True)
+    return [x, w, topi.nn.conv2d_nhwc(x, w, 2, 2, out_dtype="int32", pad_value=114)]
+
+
 def image(channels: int) -> list[te.Tensor]:
     """The first convolution of a network: few channels, a large window, a stride."""
     x = te.placeholder((1, 14, 14, channels), "bfloat16", name="data")
@@ -82,6 +89,10 @@ WORKLOADS: dict[str, Callable[[], list[te.Tensor]]] = {
     "ragged batch": lambda: batched(17, 19, 40),
     "convolution of 7": lambda: convolution(height=7, width=7),
     "pointwise": lambda: convolution(height=5, width=17, window=1),
+    "lines of a prime width": lambda: convolution(height=5, width=37),
+    "every second pixel of a prime width": lambda: convolution("int8", stride=2, height=5, width=37),
+    "few channels of bytes": lambda: quantised_image(3),
+    "few channels of bytes in odd lines": lambda: quantised_image(3, 46),
     "few channels": lambda: image(3),
     "four channels": lambda: image(4),
 }
@@ -141,6 +152,14 @@ def test_rows_that_no_large_tile_divides_are_padded_to_one(rows: int) -> None:
     columns = sketch.columns(sketch.default[None])
     (tile,) = (columns[hole.name][0] for hole in sketch.holes if hole.name.endswith("unit_rows"))
     assert tile >= LARGE_ROWS and ('lw-pad{block="T_matmul" loop="i"' in sketch.template) == (rows != 7)
+
+
+def test_lines_and_channels_of_a_window_are_padded_by_the_block_that_pads_it() -> None:
+    """Also with a zero point: weights of the channels beyond are zero."""
+    assert names(WORKLOADS["lines of a prime width"])[0] == "amx"
+    for name in ("few channels of bytes", "few channels of bytes in odd lines"):
+        found = on_units(lw.SearchTask(WORKLOADS[name], target=TARGETS["avx512"]))
+        assert found[0].name == "avx512vnni" and 'lw-pad{block="pad_temp" loop="i3"' in found[0].template
 
 
 def test_padded_convolutions_with_channels_last_are_products() -> None:
@@ -211,10 +230,10 @@ def test_lines_of_windows_are_one_k_where_pixels_lie_side_by_side(channels: int)
         assert "rx_rc" not in sketch.template or channels in (2, 8)
 
 
-def test_windows_are_not_padded() -> None:
-    """A copy with padded rows would be larger than the image; lines of 17 pixels are left to dot products in lanes."""
-    found = lw.SearchTask(lambda: convolution(height=17, width=17), target=XEON).sketches
-    assert not any("lw-pad{" in x.template for x in found)
+def test_what_a_window_reads_is_not_copied() -> None:
+    """A copy with padded rows would be larger than the image."""
+    found = on_units(lw.SearchTask(lambda: convolution(height=17, width=17), target=XEON))
+    assert found and not any("data_padded" in x.template or "pad_temp_padded" in x.template for x in found)
 
 
 def test_products_in_single_precision_are_left_to_other_rules() -> None:

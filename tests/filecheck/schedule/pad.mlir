@@ -13,6 +13,29 @@
 // RUN: xdsl-opt %s -p 'lw-pad{block=D loop=r factor=4}' --verify-diagnostics | filecheck %s --check-prefix=ONE
 // RUN: xdsl-opt %s -p 'lw-pad{block=P loop=c factor=4},lw-pad{block=U loop=r factor=4}' | filecheck %s --check-prefix=LENGTHENED
 // RUN: xdsl-opt %s -p 'lw-pad{block=P loop=c factor=4},lw-pad{block=U loop=r factor=8}' | filecheck %s --check-prefix=BEYOND
+// RUN: xdsl-opt %s -p 'lw-pad{block=Z loop=c factor=4},lw-pad{block=V loop=r factor=4}' | filecheck %s --check-prefix=WHOLE
+
+// Of integers one factor that is zero beyond the end is enough.
+// WHOLE: lw_loop.load %Q[r] : memref<4xi32>
+// WHOLE-NEXT: lw_loop.load %Z[r] : memref<4xi32>
+func.func @whole(%Q: memref<4xi32> {lw.name = "Q"}, %Y: memref<3xi32> {lw.name = "Y"}, %V: memref<1xi32> {lw.name = "V", lw.output}) {
+  %Z = lw_loop.alloc "Z" : memref<3xi32>
+  lw_loop.for c in 3 {
+    lw_loop.block Z (c in 3 = c) writes %Z[c] : memref<3xi32> {
+      %y = lw_loop.load %Y[c] : memref<3xi32>
+      lw_te.yield %y : i32
+    }
+  }
+  lw_loop.for r in 3 {
+    lw_loop.block V (reduce r in 3 = r) writes %V[0] : memref<1xi32> add {
+      %q = lw_loop.load %Q[r] : memref<4xi32>
+      %z = lw_loop.load %Z[r] : memref<3xi32>
+      %v = arith.muli %q, %z : i32
+      lw_te.yield %v : i32
+    }
+  }
+  func.return
+}
 
 func.func @lengthened(%X: memref<3xf32> {lw.name = "X"}, %W: memref<3x5xf32> {lw.name = "W", lw.constant}, %U: memref<5xf32> {lw.name = "U", lw.output}) {
   %P = lw_loop.alloc "P" : memref<3xf32>
