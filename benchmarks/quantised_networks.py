@@ -24,8 +24,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import onnxruntime
 from onnx import ModelProto
 from quantised_models import as_written, bert, inputs_of, mobilenet_v2, quantised, quantised_in_each_run, resnet50
+from without_tiles import without_tiles
 
 import loopwright as lw
+from loopwright.dialects.target import Target
 from loopwright.graph.chosen_schedules import UntunedWarning
 
 MODELS: dict[str, Callable[[], tuple[ModelProto, ModelProto]]] = {
@@ -41,34 +43,41 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", help=f"of {', '.join(MODELS)} (default: all)")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--without-amx", action="store_true", help="refuse it to both sides, which take AVX512-VNNI")
+    parser.add_argument("--processes", type=int, default=1, help="that compile our kernels")
     options = parser.parse_args()
+    target = lw.resolve_target("llvm cores=1")
+    if options.without_amx:
+        target = without_tiles(target)
     warnings.simplefilter("ignore", UntunedWarning)
-    print(f"onnxruntime {onnxruntime.__version__}, {lw.resolve_target('llvm cores=1')}, one thread, batch 1\n")
+    print(f"onnxruntime {onnxruntime.__version__}, {target}, one thread, batch 1\n")
     heads = ("model", "int8 ms", "float32 ms", "onnxruntime int8 ms", "onnxruntime float32 ms")
     heads += ("float32 / int8", "onnxruntime int8 / ours", "apart", "onnxruntime's apart", "kernels", "compile s")
     print("| " + " | ".join(heads) + " |\n|" + " --- |" * len(heads), flush=True)
     for name in options.models or MODELS:
-        print("| " + " | ".join((name, *_measured(MODELS[name], options.rounds))) + " |", flush=True)
+        print("| " + " | ".join((name, *_measured(MODELS[name], target, options))) + " |", flush=True)
 
 
 def _both(plain: ModelProto) -> tuple[ModelProto, ModelProto]:
     return plain, quantised(plain)
 
 
-def _measured(make: Callable[[], tuple[ModelProto, ModelProto]], rounds: int) -> tuple[str, ...]:
+def _measured(
+    make: Callable[[], tuple[ModelProto, ModelProto]], target: Target, options: argparse.Namespace
+) -> tuple[str, ...]:
     plain, bytes_ = make()
     feeds = inputs_of(plain)
     start_s = time.perf_counter()
-    compiled = lw.compile(lw.from_onnx(bytes_), "llvm cores=1", processes=1)
+    compiled = lw.compile(lw.from_onnx(bytes_), target, processes=options.processes)
     compile_s = time.perf_counter() - start_s
     ours = {"int8": compiled.executor()}
-    ours["float32"] = lw.compile(lw.from_onnx(plain), "llvm cores=1", processes=1).executor()
+    ours["float32"] = lw.compile(lw.from_onnx(plain), target, processes=options.processes).executor()
     for executor in ours.values():
         executor.set_input("x", feeds["x"])
     peers = {f"peer {name}": _session(proto) for name, proto in (("int8", bytes_), ("float32", plain))}
     calls: dict[str, Callable[[], Any]] = {name: executor.run for name, executor in ours.items()}
     calls |= {name: lambda session=session: session.run(None, feeds) for name, session in peers.items()}
-    times_s = _in_turn(calls, rounds)
+    times_s = _in_turn(calls, options.rounds)
     (wanted,) = as_written(bytes_, feeds)
     largest = float(np.abs(wanted).max())
     apart = float(np.abs(ours["int8"].get_output(0) - wanted).max()) / largest

@@ -18,14 +18,14 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rounds import PAUSE_S, calls_by_clock, clock_of_a_thread, runs_by_clock
-from without_tiles import refuse_tiles
+from without_tiles import without_tiles
 
 import loopwright as lw
 from loopwright import te, topi
@@ -35,8 +35,6 @@ AT_LEAST_S = 0.006
 """Of calls in a turn."""
 MOST_ERROR = 2e-2
 """Norm of the difference over the norm of PyTorch's result, at most: both round to 8 bits."""
-_WITHOUT_AMX = "icelake-server"
-"""The model of a CPU that ours are compiled for with --without-amx: of those with AVX512-VNNI the last without AMX."""
 SCALE = 1e-3
 """The scale of products of bytes."""
 
@@ -192,8 +190,7 @@ def main() -> None:
     options = _options()
     target = lw.resolve_target(f"llvm cores={options.threads}" if options.threads else options.target)
     if options.without_amx:
-        refuse_tiles()
-        target = replace(target, model=_WITHOUT_AMX)
+        target = without_tiles(target)
     if options.write_schedules:
         texts = {case.name: lw.SearchTask(case.tensors, target=target).default_schedule for case in _asked(options)}
         Path(options.write_schedules).write_text(json.dumps(texts, indent=1))

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+from dataclasses import replace
+
+from loopwright.dialects.target import Target
 
 _NUMBER_AT, _FIRST_ARGUMENT_AT = 0, 16
 """Bytes into seccomp_data (linux/seccomp.h)."""
@@ -18,6 +21,8 @@ _LOAD, _UNLESS_EQUAL, _RETURN = 0x20, 0x15, 0x06
 """BPF: load a word; skip so many instructions unless it is equal; end with a verdict."""
 _REFUSED, _ALLOWED = 0x50000 | 1, 0x7FFF0000
 """SECCOMP_RET_ERRNO with EPERM, and SECCOMP_RET_ALLOW."""
+_MODEL = "icelake-server"
+"""The model of a CPU that ours are compiled for: of those with AVX512-VNNI the last without AMX."""
 _SET_SECCOMP, _FILTER, _NO_NEW_PRIVILEGES = 22, 2, 38
 """Of prctl(2)."""
 
@@ -30,8 +35,13 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.POINTER(_Instruction)))
 
 
-def refuse_tiles() -> None:
-    """Refuse tile registers to this process and its children, before any library has asked for them."""
+def without_tiles(target: Target) -> Target:
+    """Refuse tile registers to this process and its children, before a library has asked; return a target without."""
+    _refuse_tiles()
+    return replace(target, model=_MODEL)
+
+
+def _refuse_tiles() -> None:
     steps = (
         (_LOAD, 0, 0, _NUMBER_AT),
         (_UNLESS_EQUAL, 0, 3, _ARCH_PRCTL),
