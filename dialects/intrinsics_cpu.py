@@ -94,8 +94,10 @@ def _table() -> Iterator[CpuInstruction]:
     yield _dot("avx2", 8, 2, "int16", "int16", _PMADD.format(widen="", a="%a", b="%b"), "avx2")
     for a, b in (("uint8", "int8"), ("int8", "int8"), ("uint8", "uint8")):
         yield _pairs(a, b)
-    yield _dot("avxvnni", 8, 4, "uint8", "int8", "llvm.x86.avx512.vpdpbusd.256 : <8 x i32>", "avxvnni")
-    yield _dot("avx512vnni", 16, 4, "uint8", "int8", "llvm.x86.avx512.vpdpbusd.512 : <16 x i32>", "avx512vnni")
+    for unit, lanes in (("avxvnni", 8), ("avx512vnni", 16)):
+        code = f"llvm.x86.avx512.vpdp{{}}.{32 * lanes} : <{lanes} x i32>"
+        yield _dot(unit, lanes, 4, "uint8", "int8", code.format("busd"), unit)
+        yield _dot(unit, lanes, 2, "int16", "int16", code.format("wssd"), unit)
     bf16 = "llvm.x86.avx512bf16.dpbf16ps.512 : <32 x bfloat>"
     yield _dot("avx512bf16", 16, 2, "bfloat16", "bfloat16", bf16, "avx512bf16")
     for a, b, code in (
@@ -118,4 +120,5 @@ def _table() -> Iterator[CpuInstruction]:
 
 
 CPU_INSTRUCTIONS = tuple(_table())
-"""Intel's Software Developer's Manual (VPMADDWD, VPDPBUSD, VDPBF16PS, TDP*), Arm's Architecture Reference Manual."""
+"""Intel's Software Developer's Manual (VPMADDWD, VPDPBUSD, VPDPWSSD, VDPBF16PS, TDP*), Arm's Architecture Reference
+Manual."""

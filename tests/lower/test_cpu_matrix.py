@@ -43,6 +43,8 @@ ASSEMBLY = {
     "avx2.m1n8k2.u8s8": "vpmaddwd",
     "avxvnni.m1n8k4.u8s8": "vpdpbusd",
     "avx512vnni.m1n16k4.u8s8": "vpdpbusd",
+    "avxvnni.m1n8k2.s16": "vpdpwssd",
+    "avx512vnni.m1n16k2.s16": "vpdpwssd",
     "avx512bf16.m1n16k2.bf16": "vdpbf16ps",
     "amx.m16n16k32.bf16": "tdpbf16ps",
     "amx.m16n16k64.u8s8": "tdpbusd",

@@ -98,9 +98,9 @@ done:
 _TILES = {"tdpbusd": ("z", "s"), "tdpbssd": ("s", "s"), "tdpbuud": ("z", "z"), "tdpbsud": ("s", "z")}
 
 
-def _bytes_row(symbol: str, lanes: int, a: str, b: str) -> str:
-    """`c[j] += a[4 j + x] * b[4 j + x]` for x < 4, of bytes that are widened as `z` or `s` say."""
-    wide, narrow, kind = f"<{4 * lanes} x i32>", f"<{4 * lanes} x i8>", f"<{lanes} x i32>"
+def _integers_row(symbol: str, lanes: int, a: str, b: str, group: int = 4) -> str:
+    """`c[j] += a[g j + x] * b[g j + x]` for x < g, of parts of 32 bits that are widened as `z` or `s` say."""
+    wide, narrow, kind = f"<{group * lanes} x i32>", f"<{group * lanes} x i{32 // group}>", f"<{lanes} x i32>"
     lines = [
         f"define internal {kind} {symbol}({kind} %c, {kind} %a, {kind} %b) {{",
         f"  %a1 = bitcast {kind} %a to {narrow}",
@@ -110,8 +110,8 @@ def _bytes_row(symbol: str, lanes: int, a: str, b: str) -> str:
         f"  %p = mul {wide} %a2, %b2",
     ]
     total = "%c"
-    for part in range(4):
-        picks = ", ".join(f"i32 {4 * lane + part}" for lane in range(lanes))
+    for part in range(group):
+        picks = ", ".join(f"i32 {group * lane + part}" for lane in range(lanes))
         lines.append(f"  %s{part} = shufflevector {wide} %p, {wide} poison, <{lanes} x i32> <{picks}>")
         lines.append(f"  %t{part} = add {kind} {total}, %s{part}")
         total = f"%t{part}"
@@ -137,9 +137,11 @@ def _halves_row(symbol: str, taken: str) -> str:
 def _functions() -> str:
     parts = [_MOVES, _PRODUCT.format(name="tdpbf16ps", sum="float"), _halves_row("@unit.tdpbf16ps.row", "<16 x i32>")]
     for name, (a, b) in _TILES.items():
-        parts += [_PRODUCT.format(name=name, sum="i32"), _bytes_row(f"@unit.{name}.row", 16, a, b)]
+        parts += [_PRODUCT.format(name=name, sum="i32"), _integers_row(f"@unit.{name}.row", 16, a, b)]
     parts.append(_halves_row("@unit.avx512bf16.dpbf16ps.512", "<32 x bfloat>"))
-    parts += [_bytes_row(f"@unit.avx512.vpdpbusd.{32 * lanes}", lanes, "z", "s") for lanes in (8, 16)]
+    for lanes in (8, 16):
+        parts.append(_integers_row(f"@unit.avx512.vpdpbusd.{32 * lanes}", lanes, "z", "s"))
+        parts.append(_integers_row(f"@unit.avx512.vpdpwssd.{32 * lanes}", lanes, "s", "s", 2))
     return "\n".join(parts)
 
 
