@@ -99,7 +99,7 @@ class TensorModel:
 
     @property
     def _result_bytes(self) -> int:
-        """Bytes that memory moves for a result: a sum's, as stores of two bytes each by threads fill half of a sector."""
+        """Bytes that memory moves for a result: a sum's, as stores of 4 bytes by threads fill half of a sector."""
         return self.intrinsic.c.bytes
 
     def _warps(self, c: Columns) -> Array:
