@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from ...dialects.errors import Error
 from ...storage.typed_json import parse_json, read_as, shown
-from .kernel_source import KernelSource
+from .kernel_source import KernelSource, TensorMap
 
 _MAGIC = b"loopwright-gpu-2\n"
 
@@ -89,5 +89,13 @@ def _check(kernel: KernelSource) -> None:
         taken = (*launch.buffers, *(each.buffer for each in launch.maps))
         if max((*taken, -1)) >= buffers or min((*taken, 0)) < 0:
             raise ValueError(f"a launch of {shown(launch.name)} takes buffer {max(taken)} of {buffers}")
-        if any(not each.shape or len(each.shape) != len(each.box) for each in launch.maps):
+        if any(not _has_boxes(each) for each in launch.maps):
             raise ValueError(f"a launch of {shown(launch.name)} copies boxes that cannot be")
+
+
+def _has_boxes(described: TensorMap) -> bool:
+    """True where a tensor map's dimensions are those of its boxes, or of its walk."""
+    walk, rank = described.walk, len(described.shape)
+    if walk is None:
+        return 0 < rank == len(described.box)
+    return len(described.box) == 2 < rank and len(walk.first) == len(walk.last) == len(walk.steps) == rank - 2

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialects.kernel import Walk
 from ..signature import Argument
 
 
 @dataclass(frozen=True)
 class TensorMap:
-    """A parameter by which a kernel copies boxes of a dense array: the buffer by number, its elements, and shapes."""
+    """A parameter by which a kernel copies boxes of a dense array: the buffer by number, its elements, and shapes.
+
+    With a `walk`, a box is pixels and channels.
+    """
 
     buffer: int
     element: str
     shape: tuple[int, ...]
     box: tuple[int, ...]
     swizzle: int
+    walk: Walk | None = None
 
 
 @dataclass(frozen=True)

@@ -140,10 +140,10 @@ class _Function:
         keys = dict.fromkeys(inner.map_key for inner in inside if isinstance(inner, kernel.BulkCopyOp))
         found = []
         for key in keys:
-            buffer, shape, box, swizzle, rounds = key
+            buffer, shape, box, swizzle, rounds, walk = key
             p.maps[key] = p.names.fresh(f"{p.buffers[buffer].name}_boxes")
             element = "tf32" if rounds else p.buffers[buffer].kind
-            found.append(TensorMap(self.numbers[buffer], element, shape, box, swizzle))
+            found.append(TensorMap(self.numbers[buffer], element, shape, box, swizzle, walk))
         if found:
             p.helpers.add("tensor_map -")
         return tuple(found)

@@ -28,6 +28,28 @@ __device__ __forceinline__ void copy_box_to_all_{rank}(void* shared, const Tenso
                  ".multicast::cluster [%0], [%1, {{{places}}}], [%2], %3;"
                  ::"r"(place), "l"(map), "r"(counted), "h"(mask), {given} : "memory");
 }}"""
+_WALK = """\
+// Begin to copy pixels along a window's positions to shared memory, moved by taps; a barrier counts their bytes.
+__device__ __forceinline__ void copy_walk_{rank}(void* shared, const TensorMap* map, void* barrier,
+                                            {parameters}, {moves}) {{
+    const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
+    const unsigned counted = (unsigned)__cvta_generic_to_shared(barrier);
+    asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {{{places}}}], [%2], {{{taps}}};" ::"r"(place), "l"(map), "r"(counted), {given}, {tapped}
+                 : "memory");
+}}"""
+_WALK_TO_ALL = """\
+// Begin to copy pixels to the same place in several blocks of the cluster; a barrier of each counts their bytes.
+__device__ __forceinline__ void copy_walk_to_all_{rank}(void* shared, const TensorMap* map, void* barrier,
+                                                   unsigned blocks, {parameters}, {moves}) {{
+    const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
+    const unsigned counted = (unsigned)__cvta_generic_to_shared(barrier);
+    const unsigned short mask = (unsigned short)blocks;
+    asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {{{places}}}], [%2], {{{taps}}}, %3;"
+                 ::"r"(place), "l"(map), "r"(counted), "h"(mask), {given}, {tapped} : "memory");
+}}"""
+_COPIES = {"copy_box": _COPY, "copy_box_to_all": _COPY_TO_ALL, "copy_walk": _WALK, "copy_walk_to_all": _WALK_TO_ALL}
 _HELPERS = {
     "barrier_init": """\
 // Start a barrier whose phases end with so many arrivals.
@@ -61,13 +83,15 @@ def helper(name: str, rank: str) -> str:
     """Return a function that these operations call."""
     if name in _HELPERS:
         return _HELPERS[name]
-    count = int(rank)
-    text, first = (_COPY_TO_ALL, 4) if name == "copy_box_to_all" else (_COPY, 3)
-    return text.format(
+    count, first = int(rank), 4 if name.endswith("to_all") else 3
+    return _COPIES[name].format(
         rank=rank,
         parameters=", ".join(f"int x{n}" for n in range(count)),
         places=", ".join(f"%{first + n}" for n in range(count)),
         given=", ".join(f'"r"(x{n})' for n in range(count)),
+        moves=", ".join(f"int t{n}" for n in range(count - 2)),
+        taps=", ".join(f"%{first + count + n}" for n in range(count - 2)),
+        tapped=", ".join(f'"h"((unsigned short)t{n})' for n in range(count - 2)),
     )
 
 
@@ -79,12 +103,12 @@ def copy(p: KernelPrinter, op: Operation) -> None:
     (write,) = places_of(p, op.target, op.target_index, op.target_offset.data, 1, 1)
     p.stored.add(op.target)
     p.settle(write)
-    rank, name, blocks = len(op.extents), "copy_box", ""
+    rank, name, blocks = len(op.extents), "copy_walk" if op.pixel_walk is not None else "copy_box", ""
     if op.axes:
-        name, blocks = "copy_box_to_all", f"{_mask_of_blocks(op)}, "
+        name, blocks = f"{name}_to_all", f"{_mask_of_blocks(op)}, "
     p.helpers.add(f"{name} {rank}")
     target = f"{p.buffer(op.target).name} + {place_text(write)}"
-    place = ", ".join(p.scalar(each).text for each in reversed(op.place))
+    place = ", ".join(p.scalar(each).text for each in (*reversed(op.place), *reversed(op.taps)))
     barrier = _barrier(p, op.barrier, op.barrier_index)
     p.line(f"{name}_{rank}({target}, &{p.maps[op.map_key]}, {barrier}, {blocks}{place});")
 

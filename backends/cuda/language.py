@@ -197,7 +197,7 @@ class Cuda(Language):
             return async_copy_helper(name, kind)
         if name in ("product", "pack") or name.startswith("load_matrices"):
             return matrix_helper(name, kind)
-        if name.startswith(("barrier_", "copy_box")):
+        if name.startswith(("barrier_", "copy_box", "copy_walk")):
             return bulk_copy_helper(name, kind)
         if name in ("shared_matrix", "hold", "end_block", "group_product"):
             return warp_group_helper(name, kind)

@@ -27,9 +27,9 @@ ADDRESS_ALIGNMENT = 16
 
 
 @cache
-def _encoder() -> Any:
+def _encoder(name: str) -> Any:
     try:
-        return library().cuTensorMapEncodeTiled
+        return getattr(library(), name)
     except AttributeError as error:
         raise MissingCuda(f"bulk copies need the driver of CUDA 12 or later ({error}): install it") from error
 
@@ -51,7 +51,8 @@ class HostMap:
         if address % ADDRESS_ALIGNMENT:
             rule = f"starts at a multiple of {ADDRESS_ALIGNMENT} bytes, this one is {address % ADDRESS_ALIGNMENT} off"
             raise ValueError(f"an array that is copied in bulk {rule}: pass it as a whole, or a copy")
-        status = _encoder()(ctypes.c_void_p(self.at), *_arguments(self.described, address))
+        name, arguments = _call(self.described, address)
+        status = _encoder(name)(ctypes.c_void_p(self.at), *arguments)
         if status:
             raise ValueError(f"the driver makes no tensor map of {self.described} (error {status})")
         self.address = address
@@ -63,45 +64,53 @@ class HostMap:
 class Encoding(NamedTuple):
     """Arguments of cuTensorMapEncodeTiled for an array, in numbers of cuda.h, the innermost dimension first.
 
-    `strides` are bytes, of all dimensions but the innermost.
+    `strides` are bytes, of all dimensions but the innermost. With corners, of the dimensions between channels and
+    batch, they are those of cuTensorMapEncodeIm2col, and `box` are channels and pixels.
     """
 
     element: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     box: tuple[int, ...]
+    steps: tuple[int, ...]
     swizzle: int
+    lower: tuple[int, ...] = ()
+    upper: tuple[int, ...] = ()
 
 
 def encoding(described: TensorMap) -> Encoding:
     """Return what a tensor map is made by, but for the address."""
-    size, rank = _BYTES[described.element], len(described.shape)
+    size, rank, walk = _BYTES[described.element], len(described.shape), described.walk
     strides = [size * prod(described.shape[d + 1 :]) for d in range(rank - 1)]
+    lower, upper = walk.corners(described.shape) if walk is not None else ((), ())
     return Encoding(
         _TYPES[described.element],
         described.shape[::-1],
         tuple(strides[::-1] or [0]),
         described.box[::-1],
+        (1, *walk.steps[::-1], 1) if walk is not None else (1,) * rank,
         _SWIZZLES[described.swizzle],
+        lower[::-1],
+        upper[::-1],
     )
 
 
-def _arguments(described: TensorMap, address: int) -> tuple[Any, ...]:
-    """Arguments of cuTensorMapEncodeTiled behind the map."""
-    element, shape, strides, box, swizzle = encoding(described)
-    return (
-        ctypes.c_int(element),
-        ctypes.c_uint32(len(shape)),
+def _call(described: TensorMap, address: int) -> tuple[str, tuple[Any, ...]]:
+    """The function of the driver that makes a map, and its arguments behind the map."""
+    how = encoding(described)
+    array = (
+        ctypes.c_int(how.element),
+        ctypes.c_uint32(len(how.shape)),
         ctypes.c_void_p(address),
-        _array(ctypes.c_uint64, shape),
-        _array(ctypes.c_uint64, strides),
-        _array(ctypes.c_uint32, box),
-        _array(ctypes.c_uint32, [1] * len(shape)),
-        ctypes.c_int(0),
-        ctypes.c_int(swizzle),
-        ctypes.c_int(PROMOTION),
-        ctypes.c_int(0),
+        _array(ctypes.c_uint64, how.shape),
+        _array(ctypes.c_uint64, how.strides),
     )
+    steps = _array(ctypes.c_uint32, how.steps)
+    last = ctypes.c_int(0), ctypes.c_int(how.swizzle), ctypes.c_int(PROMOTION), ctypes.c_int(0)
+    if described.walk is None:
+        return "cuTensorMapEncodeTiled", (*array, _array(ctypes.c_uint32, how.box), steps, *last)
+    corners = _array(ctypes.c_int, how.lower), _array(ctypes.c_int, how.upper)
+    return "cuTensorMapEncodeIm2col", (*array, *corners, *map(ctypes.c_uint32, how.box), steps, *last)
 
 
 def _array(kind: Any, values: Sequence[int]) -> Any:

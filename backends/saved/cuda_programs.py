@@ -64,15 +64,17 @@ def check(driver, status):
         raise RuntimeError(f"CUDA: {(text.value or b'').decode() or status}")
 
 
-def tensor_map(driver, buffer, element, shape, strides, box, swizzle):
-    """Return memory that holds a tensor map of a buffer, and the map's address."""
+def tensor_map(driver, buffer, element, shape, strides, box, steps, swizzle, lower, upper):
+    """Return memory that holds a tensor map of a buffer, and the map's address; with corners, of a window's walk."""
     memory = ctypes.create_string_buffer(MAP_BYTES + 64)
     at = -(-ctypes.addressof(memory) // 64) * 64
-    wide, narrow = ctypes.c_uint64 * len(shape), ctypes.c_uint32 * len(shape)
-    sizes = wide(*shape), wide(*strides), narrow(*box), narrow(*[1] * len(shape))
-    address = ctypes.c_void_p(buffer.value)
-    how = (ctypes.c_void_p(at), element, len(shape), address, *sizes, 0, swizzle, PROMOTION, 0)
-    check(driver, driver.cuTensorMapEncodeTiled(*how))
+    wide, narrow, signed = ctypes.c_uint64 * len(shape), ctypes.c_uint32 * len(shape), ctypes.c_int * len(lower)
+    array = ctypes.c_void_p(at), element, len(shape), ctypes.c_void_p(buffer.value), wide(*shape), wide(*strides)
+    how = narrow(*steps), 0, swizzle, PROMOTION, 0
+    if lower:
+        check(driver, driver.cuTensorMapEncodeIm2col(*array, signed(*lower), signed(*upper), *box, *how))
+    else:
+        check(driver, driver.cuTensorMapEncodeTiled(*array, narrow(*box), *how))
     return memory, at
 
 
@@ -139,11 +141,18 @@ static int load(void) {
   }
   for (int n = 0; n < BUFFERS; n++) CHECK(cuMemAlloc(&buffers[n], SIZES[n]));
   for (int n = 0; n < MAPS; n++) {
-    const cuuint32_t steps[] = {1, 1, 1, 1, 1};
-    CHECK(cuTensorMapEncodeTiled(&maps[n], (CUtensorMapDataType)MAP[n].element, MAP[n].rank,
-                                 (void *)buffers[MAP[n].buffer], MAP[n].shape, MAP[n].strides, MAP[n].box, steps,
-                                 CU_TENSOR_MAP_INTERLEAVE_NONE, (CUtensorMapSwizzle)MAP[n].swizzle,
-                                 (CUtensorMapL2promotion)$promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    const CUtensorMapDataType element = (CUtensorMapDataType)MAP[n].element;
+    const CUtensorMapSwizzle swizzle = (CUtensorMapSwizzle)MAP[n].swizzle;
+    void *array = (void *)buffers[MAP[n].buffer];
+    if (MAP[n].walked)
+      CHECK(cuTensorMapEncodeIm2col(&maps[n], element, MAP[n].rank, array, MAP[n].shape, MAP[n].strides, MAP[n].lower,
+                                    MAP[n].upper, MAP[n].box[0], MAP[n].box[1], MAP[n].steps,
+                                    CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, (CUtensorMapL2promotion)$promotion,
+                                    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    else
+      CHECK(cuTensorMapEncodeTiled(&maps[n], element, MAP[n].rank, array, MAP[n].shape, MAP[n].strides, MAP[n].box,
+                                   MAP[n].steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                                   (CUtensorMapL2promotion)$promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
   }
   return 0;
 }
@@ -221,7 +230,8 @@ def _c_maps(program: DeviceProgram) -> str:
     maps = _maps(program)
     rows = [
         f"  {{{number}, {how.element}, {len(how.shape)}, {braces(how.shape)}, {braces(how.strides)}, "
-        f"{braces(how.box)}, {how.swizzle}}},"
+        f"{braces(how.box)}, {braces(how.steps)}, {how.swizzle}, {int(bool(how.lower))}, "
+        f"{braces(how.lower or (0,))}, {braces(how.upper or (0,))}}},"
         for each in maps
         for number, how in each
     ]
@@ -232,10 +242,10 @@ def _c_maps(program: DeviceProgram) -> str:
             "  int buffer, element;",
             "  cuuint32_t rank;",
             "  cuuint64_t shape[5], strides[5];",
-            "  cuuint32_t box[5];",
-            "  int swizzle;",
+            "  cuuint32_t box[5], steps[5];",
+            "  int swizzle, walked, lower[3], upper[3];",
             "} MAP[] = {",
-            *(rows or ["  {0, 0, 0, {0}, {0}, {0}, 0},"]),
+            *(rows or ["  {0, 0, 0, {0}, {0}, {0}, {0}, 0, 0, {0}, {0}},"]),
             "};",
             f"static const int MAPS_OF_LAUNCH[] = {braces(tuple(map(len, maps)))};",
         ]

@@ -51,6 +51,7 @@ from .memory import (
 )
 from .tile import TileLoadOp, TileProductOp, TileStartOp
 from .types import INDEX, element_of, int_attr, lanes_of, mask_type, vector_of
+from .walk import Walk
 from .warp_group import (
     ATOM_ROWS,
     ProxyFenceOp,
@@ -113,6 +114,7 @@ __all__ = [
     "TileStartOp",
     "TransposeQuadOp",
     "WaitOp",
+    "Walk",
     "WarpGroupCommitOp",
     "WarpGroupFenceOp",
     "WarpGroupProductOp",

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
@@ -36,6 +37,7 @@ from ..buffers import CHUNK_BYTES, SWIZZLES, scope_of
 from ..element import element_bytes
 from .address import parse_address, print_address
 from .types import INDEX
+from .walk import Walk, parse_optional_walk
 
 MOST_DIMENSIONS = 5
 """Dimensions of a tensor map (CUDA driver API, cuTensorMapEncodeTiled)."""
@@ -79,11 +81,16 @@ class BulkCopyOp(IRDLOperation):
     waits for the phase of the barrier `%full[%k]` in which it ends sees it. `swizzle 128 tf32` rounds to TF32 what it
     copies, ties to even. With `across [blockIdx.y]` before the types, the box comes to the same place in all blocks of
     the cluster along these axes, and is counted by the barrier of each.
+
+    `%a[%n, %y, %x, %c] of [16, 28, 28, 128] box [64, 64] walk [-1, -1] to [26, 26] by [1, 1] taps [%i, %j] swizzle 128`
+    copies a row of 64 channels for each of 64 positions of a window: those of the walk from `%y, %x` of image `%n` on,
+    each moved by the taps, which are not negative.
     """
 
     name = "lw_kernel.bulk_copy"
     source = operand_def(MemRefType)
     place = var_operand_def(IndexType)
+    taps = var_operand_def(IndexType)
     target = operand_def(MemRefType)
     target_index = operand_def(IndexType)
     barrier = operand_def(MemRefType)
@@ -94,6 +101,8 @@ class BulkCopyOp(IRDLOperation):
     target_offset = prop_def(IntAttr)
     rounds = opt_prop_def(UnitAttr)
     across = opt_prop_def(ArrayAttr[StringAttr])
+    walked = opt_prop_def(DenseArrayBase)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(
@@ -107,9 +116,11 @@ class BulkCopyOp(IRDLOperation):
         barrier: tuple[SSAValue, SSAValue],
         rounds: bool = False,
         across: Sequence[str] = (),
+        walk: Walk | None = None,
+        taps: Sequence[SSAValue] = (),
     ) -> None:
         super().__init__(
-            operands=[source, list(place), target[0], target[1], *barrier],
+            operands=[source, list(place), list(taps), target[0], target[1], *barrier],
             properties={
                 "shape": DenseArrayBase.from_list(i64, list(shape)),
                 "box": DenseArrayBase.from_list(i64, list(box)),
@@ -117,6 +128,7 @@ class BulkCopyOp(IRDLOperation):
                 "target_offset": IntAttr(target[2]),
                 "rounds": UnitAttr() if rounds else None,
                 "across": across_attribute(across),
+                "walked": _walked(walk),
             },
         )
 
@@ -136,9 +148,18 @@ class BulkCopyOp(IRDLOperation):
         return tuple(int(n) for n in self.box.get_values())
 
     @property
-    def map_key(self) -> tuple[SSAValue, tuple[int, ...], tuple[int, ...], int, bool]:
-        """The array, its shape, the box, the swizzle, and the rounding, of which its tensor map is made."""
-        return self.source, self.extents, self.box_extents, self.swizzle.data, self.rounds is not None
+    def pixel_walk(self) -> Walk | None:
+        """The positions that the pixels of a box are taken from; None for a box of neighbours."""
+        if self.walked is None:
+            return None
+        numbers = [int(n) for n in self.walked.get_values()]
+        count = len(numbers) // 3
+        return Walk(*(tuple(numbers[n * count : (n + 1) * count]) for n in range(3)))
+
+    @property
+    def map_key(self) -> tuple[SSAValue, tuple[int, ...], tuple[int, ...], int, bool, Walk | None]:
+        """The array, its shape, the box, the swizzle, the rounding, and the walk, of which its tensor map is made."""
+        return self.source, self.extents, self.box_extents, self.swizzle.data, self.rounds is not None, self.pixel_walk
 
     @property
     def size_bytes(self) -> int:
@@ -152,7 +173,8 @@ class BulkCopyOp(IRDLOperation):
             raise VerifyException(f"a copy keeps its type, got {self.source.type} and {self.target.type}")
         if scope_of(self.source) != "global" or scope_of(self.target) != "shared" or scope_of(self.barrier) != "shared":
             raise VerifyException("a bulk copy is from global to shared memory, where its barrier is")
-        if not len(self.place) == len(self.extents) == len(self.box_extents):
+        walk, ranks = self.pixel_walk, (len(self.extents), len(self.box_extents))
+        if len(self.place) != ranks[0] or (walk is None and ranks[0] != ranks[1]):
             raise VerifyException("a bulk copy has a place, an extent and one of its box for each dimension")
         if self.swizzle.data not in (0, *SWIZZLES):
             raise VerifyException(f"a swizzle is of 32, 64 or 128 bytes, got {self.swizzle.data}")
@@ -161,7 +183,10 @@ class BulkCopyOp(IRDLOperation):
         if not set(self.axes) <= set(BLOCK_AXES):
             raise VerifyException(f"a box comes to blocks along {', '.join(BLOCK_AXES)}, got {', '.join(self.axes)}")
         size = element_bytes(self.source.type.element_type)
-        why = box_problem(self.extents, self.box_extents, size, self.swizzle.data)
+        if len(self.taps) != (len(walk.first) if walk is not None else 0):
+            raise VerifyException("a walk has a tap for each dimension that it goes over")
+        found = (self.extents, self.box_extents, size, self.swizzle.data)
+        why = walk.problem(*found) if walk is not None else box_problem(*found)
         if why is not None:
             raise VerifyException(f"no bulk copy of {self.source.type}: {why}")
 
@@ -170,7 +195,13 @@ class BulkCopyOp(IRDLOperation):
         printer.print_ssa_value(self.source)
         printer.print_string("[")
         printer.print_list(self.place, printer.print_ssa_value)
-        printer.print_string(f"] of {list(self.extents)} box {list(self.box_extents)} swizzle {self.swizzle.data}")
+        printer.print_string(f"] of {list(self.extents)} box {list(self.box_extents)}")
+        if self.pixel_walk is not None:
+            self.pixel_walk.print(printer)
+            printer.print_string(" taps [")
+            printer.print_list(self.taps, printer.print_ssa_value)
+            printer.print_string("]")
+        printer.print_string(f" swizzle {self.swizzle.data}")
         printer.print_string(f"{' tf32' if self.rounds is not None else ''} -> ")
         print_address(printer, self.target, self.target_index, self.target_offset.data)
         printer.print_string(", ")
@@ -191,6 +222,10 @@ class BulkCopyOp(IRDLOperation):
         shape = parser.parse_comma_separated_list(square, parser.parse_integer)
         parser.parse_keyword("box")
         box = parser.parse_comma_separated_list(square, parser.parse_integer)
+        walk, taps = parse_optional_walk(parser), []
+        if walk is not None:
+            parser.parse_keyword("taps")
+            taps = parser.parse_comma_separated_list(square, parser.parse_unresolved_operand)
         parser.parse_keyword("swizzle")
         swizzle = parser.parse_integer()
         rounds = parser.parse_optional_keyword("tf32") is not None
@@ -215,7 +250,13 @@ class BulkCopyOp(IRDLOperation):
             (parser.resolve_operand(barrier, barrier_type), parser.resolve_operand(barrier_index, INDEX)),
             rounds,
             across,
+            walk,
+            [parser.resolve_operand(each, INDEX) for each in taps],
         )
+
+
+def _walked(walk: Walk | None) -> DenseArrayBase | None:
+    return DenseArrayBase.from_list(i64, [*walk.first, *walk.last, *walk.steps]) if walk is not None else None
 
 
 class _OnBarrier(IRDLOperation):

@@ -14,10 +14,11 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects import kernel
 from ...dialects.buffers import CHUNK_BYTES, SWIZZLES
 from ...dialects.element import element_bytes
-from ...dialects.index import ZERO, IndexExpr, axis, constant
+from ...dialects.index import ZERO, IndexExpr, Ranges, axis, constant
 from ...dialects.loop import BlockOp, ForOp, blocks_in
-from ..analysis.nest import only_child
+from ..analysis.nest import only_child, ranges_of
 from ..analysis.placement import Placement, whole
+from ..analysis.walks import find_walk
 from ._addresses import Addresses
 from ._block_plan import Access, BlockPlan
 from ._matrix_product import rounding_of
@@ -28,7 +29,11 @@ NO_BLOCKS: Mapping[str, int] = {}
 
 @dataclass(frozen=True)
 class _Boxes:
-    """Boxes that a nest copies: one for each iteration of its loops `around`, those of a box are within."""
+    """Boxes that a nest copies: one for each iteration of its loops `around`, those of a box are within.
+
+    With a `walk` a box is pixels and channels, from a `place` that is one of the walk's, moved by `taps`: those of its
+    loop over `pixels` where it is at `pixel`.
+    """
 
     source: Access
     target: Access
@@ -38,6 +43,10 @@ class _Boxes:
     offset: IndexExpr
     span: int
     rounds: bool
+    walk: kernel.Walk | None = None
+    taps: tuple[IndexExpr, ...] = ()
+    pixels: str = ""
+    pixel: IndexExpr = ZERO
 
     @property
     def element_bytes(self) -> int:
@@ -73,7 +82,9 @@ class BulkWriter:
         """
         found, across = _shares(self._boxes(nest), blocks)
         for values in _iterations(found.around):
+            values[found.pixels] = found.pixel
             place = [self.at.scalar(self.at.fixed(each.substitute(values))) for each in found.place]
+            taps = [self.at.scalar(self.at.fixed(each.substitute(values))) for each in found.taps]
             offset = self.at.fixed(found.offset.substitute(values))
             target = self.at.scalar(IndexExpr(offset.terms, 0))
             self.at.here.block.add_op(
@@ -87,6 +98,8 @@ class BulkWriter:
                     barrier,
                     found.rounds,
                     across,
+                    found.walk,
+                    taps,
                 )
             )
 
@@ -96,7 +109,12 @@ class BulkWriter:
         assert isinstance(block, BlockOp)
         plan = self.plans[block]
         (source,) = plan.loads.values()
-        found = _in_boxes(source, plan.writes[0], loops)
+        ranges = {**self.at.ranges, **ranges_of(loops)}
+        simpler = replace(source, indices=tuple(e.simplify(ranges) for e in source.indices))
+        found = _in_boxes(simpler, plan.writes[0], loops)
+        walked = _in_walk(plan, loops, ranges) if found.around else None
+        if walked is not None and prod(walked.box) > prod(found.box):
+            found = walked
         why = _problem(found, plan)
         if why is not None:
             rule = f"block '{plan.name}' is no copy of boxes, as the copy engine makes them: {why}"
@@ -122,9 +140,12 @@ def _shares(found: _Boxes, blocks: Mapping[str, int]) -> tuple[_Boxes, tuple[str
     if found.box[d] % count or elements * found.element_bytes % _atom_bytes(found):
         rule = f"{count} blocks of a cluster have no equal shares of a box of {list(found.box)}"
         raise PassFailedException(f"lw-write-kernel: {rule} of '{found.source.place.name}'; pipeline without cluster")
-    place[d] = place[d] + number * rows
+    pixel = number * rows if found.walk is not None else ZERO
+    if found.walk is None:
+        place[d] = place[d] + number * rows
     box = (*found.box[:d], rows, *found.box[d + 1 :])
-    return replace(found, place=tuple(place), box=box, offset=found.offset + number * elements), axes
+    offset = found.offset + number * elements
+    return replace(found, place=tuple(place), box=box, offset=offset, pixel=pixel), axes
 
 
 def _atom_bytes(found: _Boxes) -> int:
@@ -162,11 +183,47 @@ def _in_boxes(source: Access, target: Access, loops: Sequence[ForOp]) -> _Boxes:
             step *= loop.size
         inside[loop.loop_name] = ZERO
         around.pop()
-    swizzle = target.place.layout.swizzle
     place = tuple(e.substitute(inside) for e in source.indices)
-    span = swizzle.chunks * CHUNK_BYTES if swizzle is not None else 0
     rounds = bool(rounding_of(target.buffer))
-    return _Boxes(source, target, tuple(around), place, tuple(box), target.offset.substitute(inside), span, rounds)
+    offset = target.offset.substitute(inside)
+    return _Boxes(source, target, tuple(around), place, tuple(box), offset, _span(target), rounds)
+
+
+def _span(target: Access) -> int:
+    """Bytes of the rows that chunks are swizzled in; 0 for none."""
+    swizzle = target.place.layout.swizzle
+    return swizzle.chunks * CHUNK_BYTES if swizzle is not None else 0
+
+
+def _in_walk(plan: BlockPlan, loops: Sequence[ForOp], ranges: Ranges) -> _Boxes | None:
+    """Find the innermost loops that are pixels and channels of a walk over images; None where there are no such.
+
+    A row of one pixel is no walk, as a tile of a matrix is none.
+    """
+    (source,), target, block = plan.loads.values(), plan.writes[0], plan.block
+    several = [loop for loop in loops if loop.size > 1]
+    if len(several) < 2:
+        return None
+    *around, pixels, channels = several
+    counting = [a.name for a in block.axes if pixels.loop_name in block.bound[a.name].axes()]
+    if len(counting) != 1 or not _steps_by(block.bound[counting[0]], pixels, 1):
+        return None
+    found = find_walk(block, counting[0])
+    if found is None or not _steps_by(target.offset, channels, 1):
+        return None
+    if not _steps_by(target.offset, pixels, channels.size):
+        return None
+    *at, channel = (e.substitute(block.bound).simplify(ranges) for e in (*found.taps, *found.place))
+    if not _steps_by(channel, channels, 1) or any(channels.loop_name in e.axes() for e in at):
+        return None
+    inside = {loop.loop_name: ZERO for loop in loops if loop not in around}
+    offset = target.offset.substitute(inside)
+    del inside[pixels.loop_name]
+    begin = tuple(e.substitute(inside) for e in (*at, channel))
+    taps, place = begin[: len(found.taps)], begin[len(found.taps) :]
+    box, rounds = (pixels.size, channels.size), bool(rounding_of(target.buffer))
+    walked = (found.walk, taps, pixels.loop_name)
+    return _Boxes(source, target, tuple(around), place, box, offset, _span(target), rounds, *walked)
 
 
 def _steps_by(expr: IndexExpr, loop: ForOp, step: int) -> bool:
@@ -182,13 +239,15 @@ def _within(source: Access) -> set[IndexExpr]:
 def _problem(found: _Boxes, plan: BlockPlan) -> str | None:
     """Say why boxes cannot be copied by the copy engine; None where they can."""
     place: Placement = found.source.place
-    if plan.conditions or not set(found.source.where) <= _within(found.source):
+    (source,) = plan.loads.values()
+    if plan.conditions or not set(source.where) <= _within(source):
         return "it has a predicate other than those of the array's ends, so split by factors that divide the extents"
     if not place.is_argument and place.layout != whole(place.shape):
         return f"'{place.name}' is not kept whole"
     if any(loop.loop_kind not in ("serial", "unrolled") for loop in found.around):
         return "its loops must be serial, threads have no part in it"
-    why = kernel.box_problem(place.shape, found.box, found.element_bytes, found.span)
+    numbers = (place.shape, found.box, found.element_bytes, found.span)
+    why = found.walk.problem(*numbers) if found.walk is not None else kernel.box_problem(*numbers)
     if why is not None:
         return f"of '{place.name}', {why}"
     atom = _atom_bytes(found)

@@ -9,7 +9,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
-from ...dialects.index import IndexExpr, Ranges, axis, constant
+from ...dialects.index import Div, IndexExpr, Mod, Ranges, axis, constant
 from ...dialects.loop import BlockOp, ForOp, LoadOp, blocks_in, buffer_shape
 from ..analysis.access import consumers, producers, shared_loops
 from ..analysis.nest import (
@@ -131,7 +131,7 @@ class ReverseComputeAt(Primitive[Move]):
         where = list(producer.conditions)
         shape = buffer_shape(producer.outputs[0])
         for index, write, extent in zip(read, producer.write_indices[0], shape, strict=True):
-            written = write.substitute(bound).simplify(ranges)
+            written = _simpler(write.substitute(bound), ranges)
             name = (index - index.const).as_axis()
             if name is None or name in values:
                 if extent == 1 and index == constant(0):
@@ -301,3 +301,17 @@ def _followed_sizes(stage: Stage, producer: Stage) -> dict[str, Index]:
         if own is not None and own not in values:
             values[own] = write.substitute(bound) - shift
     return values
+
+
+def _simpler(expr: IndexExpr, ranges: Ranges) -> IndexExpr:
+    """An expression, simpler by its ranges; a digit that stays one as it is, as it folds with those beside it.
+
+    `(i * 64 + j) floordiv 784`, with j below 16, is `i floordiv 12` besides, which is no digit of `i * 64 + j` to see:
+    sums that are kept for 784 pixels of an image would not be known as neighbours.
+    """
+    found = expr.simplify(ranges)
+    return expr if _has_digits(expr) and _has_digits(found) else found
+
+
+def _has_digits(expr: IndexExpr) -> bool:
+    return any(isinstance(atom, Div | Mod) for atom, _ in expr.terms)

@@ -87,6 +87,21 @@ class TensorModel:
         m, n = (c[warps] * c[tiles] for warps, tiles in zip(self.warps, self.tiles, strict=True))
         return np.asarray(m * self.intrinsic.m, np.float64), np.asarray(n * self.columns_of(c), np.float64)
 
+    def _covered(self, c: Columns) -> tuple[Array, Array]:
+        """Rows and columns that all tiles have."""
+        one = np.ones(len(c[self.steps]))
+        return self.rows[0] * one, self.rows[1] * one
+
+    @property
+    def _moved_bytes(self) -> int:
+        """Bytes of both factors that memory moves at least."""
+        return self.batch * sum(self.rows) * self.depth * self._bytes
+
+    @property
+    def _result_bytes(self) -> int:
+        """Bytes that memory moves for a result: a sum's, as stores of 4 bytes by threads fill half of a sector."""
+        return self.intrinsic.c.bytes
+
     def _warps(self, c: Columns) -> Array:
         """Warps of a block, or warp groups."""
         return np.asarray(c[self.warps[0]] * c[self.warps[1]], np.float64)
@@ -134,11 +149,12 @@ class TensorModel:
         mask &= self.shared_bytes(c) <= self.target.max_shared_bytes
         mask &= (self.registers(c) <= on.registers_per_thread) & (self._allotted(c) * threads <= on.registers)
         tiles = self._tile(c)
-        for extent, tile in zip(self.rows, tiles, strict=True):
+        rows, columns = self._covered(c)
+        for extent, tile in zip((rows, columns), tiles, strict=True):
             mask &= extent % tile == 0
         down, across = self._shared_by(c)
-        mask &= self._copies_fit(c) & (self.rows[0] // tiles[0] % (c[self.group] * down) == 0)
-        mask &= self.rows[1] // tiles[1] % across == 0
+        mask &= self._copies_fit(c) & (rows // tiles[0] % (c[self.group] * down) == 0)
+        mask &= columns // tiles[1] % across == 0
         if self.split:
             mask &= self.depth % c[self.split] == 0
         return np.asarray(mask & (self._part(c) % fill == 0) & (c[self.stages] <= self._part(c) // fill))
@@ -161,7 +177,7 @@ class TensorModel:
 
     def blocks(self, c: Columns) -> Array:
         """Blocks of threads."""
-        count = prod(self.rows) * self.batch / np.prod(self._tile(c), axis=0)
+        count = np.prod(self._covered(c), axis=0) * self.batch / np.prod(self._tile(c), axis=0)
         return np.asarray(count * c[self.split] if self.split else count)
 
     def _resident(self, c: Columns) -> Array:
@@ -242,7 +258,7 @@ class TensorModel:
     def seconds(self, c: Columns) -> Array:
         """A rough time: instructions, shared and global traffic, and the latency that nothing hides."""
         results, sums = self.batch * prod(self.rows), self.intrinsic.c.bytes
-        moved = self.batch * sum(self.rows) * self.depth * self._bytes + results * sums
+        moved = self._moved_bytes + results * self._result_bytes
         seconds = np.maximum(self._cycles(c) / CLOCK_HZ, moved / MEMORY_BYTES_PER_S) + LAUNCH_S
         if self.split:
             seconds = seconds + self._of_join(c) + 2.0 * results * c[self.split] * sums / MEMORY_BYTES_PER_S

@@ -86,6 +86,20 @@ RESIDENT = (1, 2, 3)
 
 
 @dataclass(frozen=True)
+class Ways:
+    """Ways to copy factors: in `bulk` by the copy engine, `shared` by all blocks of a cluster that want them.
+
+    Rows of `a` may be pixels of images that it is `walked` over, with a `tail` where the last tile ends past the last
+    image.
+    """
+
+    bulk: bool
+    shared: bool = False
+    walked: bool = False
+    tail: bool = False
+
+
+@dataclass(frozen=True)
 class SidePlan:
     """A side of the product: its factor, the rows of which are so many warps of so many matrices.
 
@@ -125,7 +139,7 @@ class TensorPlan:
 
     A `width` is chosen where the family has several members; `resident` blocks of a multiprocessor for warp groups.
     `parts` of eight columns are written at once. With a `cluster`, so many neighbours along rows and along columns of
-    tiles share what they copy.
+    tiles share what they copy. Rows may be pixels that are `walked` over; with a `tail` they are padded to whole tiles.
     """
 
     block: str
@@ -143,6 +157,8 @@ class TensorPlan:
     resident: Hole | None
     parts: int
     cluster: tuple[Hole, Hole] | None = None
+    walked: bool = False
+    tail: Derived | None = None
 
     def numbers(self) -> Iterator[Hole | Derived]:
         """Return the holes and derived numbers in the order they have in a sketch."""
@@ -154,6 +170,8 @@ class TensorPlan:
         yield from self.cluster or ()
         if self.resident is not None:
             yield self.resident
+        if self.tail is not None:
+            yield self.tail
 
     @property
     def intrinsic(self) -> list[str | Hole]:
@@ -171,16 +189,14 @@ def plan_tensor(
     block: str,
     product: Product,
     family: Family,
-    bulk: bool,
+    ways: Ways,
     target: Target,
     division: Division | None,
     in_halves: bool,
-    shared: bool = False,
 ) -> TensorPlan:
-    """Plan the tiles of a product of matrices by a family of intrinsics; with `bulk` the copy engine brings factors.
+    """Plan the tiles of a product of matrices by a family of intrinsics, with factors copied in these ways.
 
-    Results `in_halves` are of two bytes, in whole tiles of columns that are neighbours. Factors that are `shared` go to
-    all blocks of a cluster that want them.
+    Results `in_halves` are of two bytes, in whole tiles of columns that are neighbours.
     """
     x, b_extent = product.intrinsic, product.b.extent
     listed = WARP_GROUPS if x.reads_shared else WARPS
@@ -188,14 +204,15 @@ def plan_tensor(
     usual, columns = (_usual_group_tile(product, target)) if x.reads_shared else (listed.usual_warps[0], x.n)
     width = _width(block, family, columns) if len(family.members) > 1 else None
     chosen = family.widest.n if width is None else width.columns.default
-    a = _side(block, "i", product.a, (x.m, x.m), listed, usual, x.reads_shared)
+    a = _side(block, "i", product.a, (x.m, x.m), listed, usual, x.reads_shared, ways.tail)
     b = _side(block, "j", product.b, (family.columns[0], chosen), listed, listed.usual_warps[1], x.reads_shared)
     all_steps = product.depth // x.k
-    wanted = min(USUAL_STEPS, all_steps // (1 + bulk))
+    wanted = min(USUAL_STEPS, all_steps // (1 + ways.bulk))
     steps = Hole.near(f"{block}_k_steps", dividing(listed.fills, all_steps), wanted, "tile", f"{block}_k")
-    stages = listed.stages[1:] if bulk else listed.stages
+    stages = listed.stages[1:] if ways.bulk else listed.stages
     fills = all_steps // steps.default
-    rows = product.a.extent // (x.m * a.warps.default * a.tiles.default)
+    tile = x.m * a.warps.default * a.tiles.default
+    rows = -(-product.a.extent // tile) if ways.tail else product.a.extent // tile
     groups = max(n for n in GROUPS if n <= listed.usual_group and rows % n == 0)
     across = product.b.extent // (chosen * b.warps.default * b.tiles.default)
     holes = (a.warps, b.warps)
@@ -203,7 +220,7 @@ def plan_tensor(
         block,
         product,
         family,
-        bulk,
+        ways.bulk,
         target,
         division,
         (a, b),
@@ -214,8 +231,16 @@ def plan_tensor(
         width,
         Hole(f"{block}_resident", RESIDENT, 1, "threads") if x.reads_shared else None,
         PARTS if x.reads_shared and in_halves else 1,
-        _cluster(block, across, rows // groups) if shared else None,
+        _cluster(block, across, rows // groups) if ways.shared else None,
+        ways.walked,
+        _tail(block, a, x.m) if ways.tail else None,
     )
+
+
+def _tail(block: str, side: SidePlan, rows: int) -> Derived:
+    """Plan the rows of a tile, to a multiple of which all are padded."""
+    holes = (side.warps, side.tiles)
+    return Derived.of(f"{block}_tile_rows", lambda c: np.asarray(rows * prod(c[h.name] for h in holes)), holes)
 
 
 def _cluster(block: str, across: int, down: int) -> tuple[Hole, Hole]:
@@ -258,15 +283,24 @@ def _width(block: str, family: Family, usual: int) -> Width:
 
 
 def _side(
-    block: str, axis: str, factor: Factor, extents: tuple[int, int], listed: TileChoices, usual: int, in_groups: bool
+    block: str,
+    axis: str,
+    factor: Factor,
+    extents: tuple[int, int],
+    listed: TileChoices,
+    usual: int,
+    in_groups: bool,
+    tail: bool = False,
 ) -> SidePlan:
-    """Plan a side, whose matrices have so many rows at least, and so many by default."""
+    """Plan a side, whose matrices have so many rows at least, and so many by default; with a `tail` of any number."""
     least, extent = extents
-    count, label = factor.extent // extent, f"{block}_{axis}"
-    most = dividing if least == extent else _up_to
-    tiles = Hole.near(f"{label}_tiles", most(listed.tiles, factor.extent // least), listed.usual_tiles, "tile", label)
-    warps = Hole.near(f"{label}_warps", dividing(listed.warps, count // tiles.default), usual, "threads", label)
-    every = most(listed.warps, factor.extent // least)
+    more, label = extent - 1 if tail else 0, f"{block}_{axis}"
+    most = dividing if least == extent and not tail else _up_to
+    longest = (factor.extent + more) // least
+    tiles = Hole.near(f"{label}_tiles", most(listed.tiles, longest), listed.usual_tiles, "tile", label)
+    left = max(1, (factor.extent + more) // (extent * tiles.default))
+    warps = Hole.near(f"{label}_warps", (_up_to if tail else dividing)(listed.warps, left), usual, "threads", label)
+    every = most(listed.warps, longest)
     return SidePlan(
         factor, Hole(warps.name, every, warps.default, warps.kind, warps.axis), tiles, _panel(factor) * in_groups
     )
@@ -304,7 +338,26 @@ def tensor_model(plan: TensorPlan) -> TensorModel:
         bulk=plan.bulk,
         turned=(product.a.turned, product.b.turned),
         row_bytes=(_row_bytes(product.a), _row_bytes(product.b)),
+        run=_run(product),
+        tail=plan.tail is not None,
+        walked=plan.walked,
+        whole=plan.parts > 1,
+        overlap=_overlap(product) if plan.walked else 1.0,
     )
+
+
+def _overlap(product: Product) -> float:
+    """Return the elements that rows of windows have in memory for each that they are made of, 1 at most."""
+    made = prod(x.extent for x in product.batch) * product.a.extent * product.depth
+    return min(1.0, prod(buffer_shape(product.a.operand.buffer)) / made)
+
+
+def _run(product: Product) -> int:
+    """Steps of k that are neighbours in both factors: those of the last axis where several are dimensions apart."""
+    *others, last = product.k
+    names = {a.name for a in others}
+    indices = [e for factor in product.factors for e in factor.operand.indices if last.name in e.axes()]
+    return product.depth if all(names <= e.axes() for e in indices) else last.extent
 
 
 def _row_bytes(factor: Factor) -> int:

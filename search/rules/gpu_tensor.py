@@ -26,8 +26,9 @@ from ._gpu_division import parts_in_multiples, plan_division, write_division
 from ._gpu_factors import parts_of
 from ._gpu_joins import ways_to_join
 from ._gpu_tensor import join_tensor, write_result, write_tensor, writes_halves
-from ._gpu_tensor_plan import has_whole_panels, plan_tensor, tensor_model
+from ._gpu_tensor_plan import Ways, has_whole_panels, plan_tensor, tensor_model
 from ._gpu_tiles import join_parts
+from ._gpu_walks import Walked, find_walked
 from ._structures import tile_anchors
 
 MOST_WASTE = 4.0
@@ -57,7 +58,7 @@ class TensorVariant:
 
     Factors are copied in `bulk` by the copy engine, or by threads; steps of k may be divided among blocks, whose parts
     are added up by a second kernel, or by these blocks, which are `clustered`. Factors that are `shared` go to all
-    blocks of a cluster that want them.
+    blocks of a cluster that want them. Rows that are pixels of images may be `walked` over.
     """
 
     family: Family
@@ -66,6 +67,12 @@ class TensorVariant:
     split: bool = False
     clustered: bool = False
     shared: bool = False
+    walked: Walked | None = None
+
+    @property
+    def has_tail(self) -> bool:
+        """True where the last tile of rows ends past the last image."""
+        return self.walked is not None and self.walked.images and not self.clustered
 
     @property
     def name(self) -> str:
@@ -159,37 +166,67 @@ def _anchors(draft: Draft) -> list[Anchor]:
 
 def variants(draft: Draft, anchor: Anchor, target: Target) -> list[TensorVariant]:
     """The structures worth searching for an anchor: by warps, and by warp groups where the target has them."""
-    found = [(family, product) for family, product in _products(draft, anchor, target) if waste(product) <= MOST_WASTE]
-    by_warps = [each for each in found if not each[1].intrinsic.reads_shared][:1]
-    by_groups = [each for each in found if each[1].intrinsic.reads_shared and waste(each[1]) < DOUBTED_WASTE][:1]
+    found = _products(draft, anchor, target)
+    by_warps = [each for each in found if not each[1].intrinsic.reads_shared and waste(each[1]) <= MOST_WASTE][:1]
+    by_groups = [each for each in found if each[1].intrinsic.reads_shared and _fits(draft, anchor, each[1])][:1]
+    if any(_tiles(product) >= target.cores and find_walked(draft, anchor, product) for _, product in by_groups):
+        by_warps = []  # their best take 1.6 to 2.5 times as long in nine convolutions of batch 16 and 128 on an H100
     apart = [
-        TensorVariant(family, product.intrinsic, bulk, split, clustered)
+        TensorVariant(family, product.intrinsic, bulk, split, clustered, walked=walked)
         for family, product in (*by_warps, *by_groups)
         for split, clustered in ((False, False), *((True, each) for each in ways_to_join(target)))
         if not split or _may_be_divided(anchor, product, target)
-        for bulk in [_is_bulk(anchor, product, split)]
+        for bulk, walked in [_way_to_copy(draft, anchor, product, split)]
+        if waste(product) < DOUBTED_WASTE
+        or not product.intrinsic.reads_shared
+        or (walked is not None and not clustered)
         if bulk or not (product.intrinsic.rounds and product.intrinsic.reads_shared)  # the copy engine rounds alone
     ]
     large = any(2 * p.a.extent * p.b.extent * p.depth > SHARED_FLOPS for _, p in by_groups)
-    return [*apart, *(replace(one, shared=True) for one in apart if one.bulk and not one.split and large)]
+    return [*apart, *(replace(one, shared=True) for one in apart if _may_share(one) and large)]
 
 
-def _is_bulk(anchor: Anchor, product: Product, split: bool) -> bool:
-    """True where the copy engine brings the factors: it runs ahead, so that there must be several fills.
+def _may_share(one: TensorVariant) -> bool:
+    """True where boxes are worth sharing in clusters, which wait for each other; pixels that are walked over are not.
 
-    It writes zeros behind the end of an array, and not behind that of a part of it: parts must be whole steps.
+    On an H100 the best of 16 candidates that share are slower than the best others in each of 8 convolutions of batch
+    16 and 128, by 1 to 87%.
+    """
+    return one.bulk and not one.split and one.walked is None
+
+
+def _fits(draft: Draft, anchor: Anchor, product: Product) -> bool:
+    """True where warp groups compute little beside what is asked for: rows of several images may end past the last."""
+    if waste(product) < DOUBTED_WASTE:
+        return True
+    walked = find_walked(draft, anchor, product) if waste(product, tail=True) < DOUBTED_WASTE else None
+    return walked is not None and walked.images
+
+
+def _way_to_copy(draft: Draft, anchor: Anchor, product: Product, split: bool) -> tuple[bool, Walked | None]:
+    """True where the copy engine brings the factors, and how it walks over pixels if it does.
+
+    It runs ahead, so that there must be several fills. It writes zeros behind the end of an array, and not behind that
+    of a part of it: parts must be whole steps.
     """
     x = product.intrinsic
-    if split and not parts_in_multiples(anchor, x.k):
-        return False
-    return x.reads_shared and not anchor.pads and are_boxes(product) and product.depth >= 2 * x.k
+    if not x.reads_shared or product.depth < 2 * x.k or (split and not parts_in_multiples(anchor, x.k)):
+        return False, None
+    if not anchor.pads and are_boxes(product):
+        return True, None
+    walked = find_walked(draft, anchor, product)
+    return walked is not None, walked
+
+
+def _tiles(product: Product) -> int:
+    """Tiles of few rows and columns."""
+    return prod(-(-side.extent // FEW) for side in product.factors) * prod(a.extent for a in product.batch)
 
 
 def _may_be_divided(anchor: Anchor, product: Product, target: Target) -> bool:
     """True where there are too few tiles for a device, and enough steps of k."""
-    tiles = prod(-(-side.extent // FEW) for side in product.factors) * prod(a.extent for a in product.batch)
     longest = max(a.extent for a in anchor.reduce)
-    return tiles < target.cores and longest >= DEEP and bool(parts_of(longest, False))
+    return _tiles(product) < target.cores and longest >= DEEP and bool(parts_of(longest, False))
 
 
 def _products(draft: Draft, anchor: Anchor, target: Target) -> list[tuple[Family, Product]]:
@@ -220,7 +257,8 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
     product = _product(draft, anchor, variant)
     asked = product.a.extent, product.b.extent
     steps = {} if variant.split else wide_steps(product)  # the copy engine writes no zeros behind the end of a part
-    if padded := paddings(product) | steps:
+    rows = {a.name for a in product.a.rows} if variant.has_tail else set()
+    if padded := {name: n for name, n in (paddings(product) | steps).items() if name not in rows}:
         for name, extent in padded.items():
             draft.do(Pad, block=anchor.block, loop=name, factor=extent)
         fresh = find_anchor(draft.module, anchor.block)
@@ -228,7 +266,8 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
         anchor = fresh
         product = _product(draft, anchor, variant)
     in_halves = writes_halves(draft, anchor.block, product, out)
-    plan = plan_tensor(anchor.block, product, variant.family, variant.bulk, target, division, in_halves, variant.shared)
+    ways = Ways(variant.bulk, variant.shared, variant.walked is not None, variant.has_tail)
+    plan = plan_tensor(anchor.block, product, variant.family, ways, target, division, in_halves)
     write_tensor(draft, plan, anchor.pads, out)
     if division is not None and division.clustered:
         join_tensor(draft, plan, division)

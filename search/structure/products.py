@@ -239,7 +239,10 @@ def _padded(axes: Sequence[Axis], unit: int, multiples: Sequence[int]) -> dict[s
     return {a.name: new for a, new in zip(last, best, strict=True) if new > a.extent}
 
 
-def waste(product: Product) -> float:
-    """Products computed over those asked for, once axes are padded."""
+def waste(product: Product, tail: bool = False) -> float:
+    """Products computed over those asked for, once axes are padded; with a `tail` all rows of `a` as one are."""
     extents = {a.name: a.extent for a in (*product.a.rows, *product.b.rows, *product.k)}
-    return prod(new / extents[name] for name, new in paddings(product).items())
+    rows = {a.name for a in product.a.rows} if tail else set()
+    padded = prod(new / extents[name] for name, new in paddings(product).items() if name not in rows)
+    whole = -(-product.a.extent // product.intrinsic.m) * product.intrinsic.m
+    return padded * whole / product.a.extent if tail else padded

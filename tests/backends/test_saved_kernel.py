@@ -25,6 +25,7 @@ from loopwright.backends.cuda.nvrtc import compile_cubin, include_folder
 from loopwright.backends.cuda.nvrtc_library import libraries
 from loopwright.backends.device_kernel import DeviceKernel
 from loopwright.backends.kernel_function import Kernel
+from loopwright.dialects.kernel import Walk
 
 SIZE = 1000
 STRICT = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
@@ -203,8 +204,14 @@ static void is(const TensorMap& map, const void* address, unsigned long long inn
     if (said[0] != (unsigned long long)address || said[1] != 7 || said[2] != 2 || said[3] != swizzle) abort();
     if (said[4] != inner || said[5] != 1000 / inner || said[8] != 8 || said[9] != 4 || said[12] != 4 * inner) abort();
 }
+static void walks(const TensorMap& map, const void* address) {
+    const unsigned long long* said = map.opaque;
+    if (said[0] != (unsigned long long)address || said[1] != 7 || said[2] != 3 || said[3] != 0) abort();
+    if (said[4] != 10 || said[5] != 50 || said[6] != 2 || said[13] != 40 || said[14] != 2000) abort();
+    if (said[8] != 4 || said[9] != 32 || said[10] != 99 || said[11] != 98 || said[12] != 2) abort();
+}
 """
-"""Aborts where a tensor map of floats was not made of these."""
+"""Aborts where a tensor map of floats was not made of these: of boxes, and of a walk over two rows of 50 pixels."""
 
 
 def save_with_maps(folder: Path, environment: dict[str, str]) -> None:
@@ -214,15 +221,19 @@ def save_with_maps(folder: Path, environment: dict[str, str]) -> None:
     source = kernel._executable.artifact.kernel
     *others, last = source.launches
     first, *_, second = last.buffers
-    maps = (TensorMap(first, "f32", (50, 20), (4, 8), 128), TensorMap(second, "f32", (25, 40), (4, 8), 0))
+    maps = (
+        TensorMap(first, "f32", (50, 20), (4, 8), 128),
+        TensorMap(second, "f32", (25, 40), (4, 8), 0),
+        TensorMap(second, "f32", (2, 50, 10), (32, 4), 0, Walk((-1,), (47,), (2,))),
+    )
     object.__setattr__(source, "launches", (*others, replace(last, maps=maps)))
     before, _, after = source.source.partition(f"{last.name}(")
     parameters, _, body = after.partition("{")
     names = [each.split()[-1] for each in parameters.rpartition(")")[0].split(",")]
     checks = f"is(first, {names[0]}, 20, 3); is(second, {names[-1]}, 40, 0);"
-    text = (
-        f"{_WITH_MAPS}{before}{last.name}(const TensorMap first, const TensorMap second, {parameters}{{{checks}{body}"
-    )
+    given = "const TensorMap first, const TensorMap second, const TensorMap third"
+    checks += f" walks(third, {names[-1]});"
+    text = f"{_WITH_MAPS}{before}{last.name}({given}, {parameters}{{{checks}{body}"
     object.__setattr__(source, "source", text)
     kernel.save(folder / "k.cu")
     make_driver(Path(environment["LD_LIBRARY_PATH"]), folder / "k.cu", [x.name for x in source.launches], "mirrored_k0")

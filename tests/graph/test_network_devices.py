@@ -306,7 +306,7 @@ def test_tensor_maps_are_made_in_the_context_and_where_arrays_have_moved(
         made.append(address.value)
         return 0
 
-    monkeypatch.setattr(tensor_maps, "_encoder", lambda: encode)
+    monkeypatch.setattr(tensor_maps, "_encoder", lambda _: encode)
     net = lw.Network("steps")
     net.output(net.softmax(net.input("data", (1, 8))))
     (artifact,) = lw.compile(net, H200, processes=1).package.kernels

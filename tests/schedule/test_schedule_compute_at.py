@@ -117,6 +117,20 @@ def test_fused_axes_both_ways(factor: int, size: int) -> None:
     )
 
 
+def test_digits_of_a_fused_axis_stay_digits_of_one_number() -> None:
+    """Of 28 x 28 pixels in tiles of 16 the image is `t floordiv 49` besides, which hides that pixels are near."""
+    a = te.placeholder((2, 28, 28), name="a")
+    b = te.compute((2, 28, 28), lambda n, y, x: a[n, y, x] * 2, name="b")
+    c = te.compute((2, 28, 28), lambda i, j, k: b[i, j, k] + 1, name="c")
+    steps: list[Primitive[Any]] = [
+        Fuse("b", ("n", "y", "x")),
+        Split("b", "n_y_x", (0, 16)),
+        ReverseComputeAt("c", "n_y_x1"),
+    ]
+    bound = block(hold_to_numpy(te.create_module([a, c]), steps), "c").bound
+    assert str(bound["i"] * 784 + bound["j"] * 28 + bound["k"]) == "n_y_x0 * 16 + n_y_x1"
+
+
 def test_only_the_region_needed_is_computed() -> None:
     module = hold_to_numpy(
         conv_relu(7, stride=2), [Split("conv", "x", (2, 2)), ComputeAt("pad_temp", "x0"), Split("conv", "y", (2, 2))]

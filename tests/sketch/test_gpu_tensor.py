@@ -113,6 +113,15 @@ def test_extents_are_padded_to_those_of_the_instruction() -> None:
     assert pads == [f'pad{{block="compute" loop="{axis}" factor=8}}' for axis in ("yy", "xx")]
 
 
+def test_pixels_of_several_images_are_walked_over_in_tiles_of_any_size() -> None:
+    """By warp groups alone, where tiles are enough for all multiprocessors; of one image tiles must divide pixels."""
+    (sketch,) = sketches(conv(28, 64, 64, 3, 16))
+    assert sketch.name == "tensor_wgmma_m64k16_f16_bulk"
+    assert 'lw-pad{block="compute" loop="nn_yy_xx" factor=<compute_tile_rows>}' in sketch.template
+    names = {s.name for s in sketches(conv(28, 64, 64, 3))}
+    assert names == {"tensor_wgmma_m64k16_f16", "tensor_mma_m16n16k16_f16"}
+
+
 @pytest.mark.parametrize(("k", "padded"), [(2064, 2112), (208, 224), (144, 144), (2048, 2048)])
 def test_steps_of_k_are_padded_where_fills_are_wider_then(k: int, padded: int) -> None:
     """129 steps of 16 have no divisor for fills of several; nobody adds steps where they would be more than 8%."""

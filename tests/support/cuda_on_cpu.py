@@ -53,6 +53,19 @@ int cuTensorMapEncodeTiled(void *map, int element, unsigned rank, void *address,
   for (unsigned d = 0; d + 1 < rank; d++) said[12 + d] = strides[d];
   return 0;
 }
+int cuTensorMapEncodeIm2col(void *map, int element, unsigned rank, void *address, const unsigned long long *shape,
+                            const unsigned long long *strides, const int *lower, const int *upper, unsigned channels,
+                            unsigned pixels, const unsigned *steps, int interleave, int swizzle, int promotion,
+                            int fill) {
+  if ((unsigned long long)map % 64 || contexts < 0 || steps[rank - 1] != 1 || interleave || promotion != 2 || fill)
+    return 1;
+  auto *said = (unsigned long long *)map;
+  said[0] = (unsigned long long)address, said[1] = element, said[2] = rank, said[3] = swizzle;
+  for (unsigned d = 0; d < rank; d++) said[4 + d] = shape[d];
+  said[8] = channels, said[9] = pixels, said[10] = lower[0] + 100, said[11] = upper[0] + 100, said[12] = steps[1];
+  for (unsigned d = 0; d + 1 < rank; d++) said[13 + d] = strides[d];
+  return 0;
+}
 int cuGetErrorString(int status, const char **text) { *text = "no CUDA"; return !status; }
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared_bytes, void *, void **given, void **) {

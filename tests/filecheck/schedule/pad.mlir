@@ -13,6 +13,7 @@
 // RUN: xdsl-opt %s -p 'lw-pad{block=D loop=r factor=4}' --verify-diagnostics | filecheck %s --check-prefix=ONE
 // RUN: xdsl-opt %s -p 'lw-pad{block=P loop=c factor=4},lw-pad{block=U loop=r factor=4}' | filecheck %s --check-prefix=LENGTHENED
 // RUN: xdsl-opt %s -p 'lw-pad{block=P loop=c factor=4},lw-pad{block=U loop=r factor=8}' | filecheck %s --check-prefix=BEYOND
+// RUN: xdsl-opt %s -p 'lw-fuse{block=C loops=i,j},lw-reorder{block=C loops=k,i_j},lw-pad{block=C loop=i_j factor=16}' | filecheck %s --check-prefix=FUSED
 // RUN: xdsl-opt %s -p 'lw-pad{block=Z loop=c factor=4},lw-pad{block=V loop=r factor=4}' | filecheck %s --check-prefix=WHOLE
 
 // Of integers one factor that is zero beyond the end is enough.
@@ -177,3 +178,10 @@ func.func @others(%X: memref<6x3xf32> {lw.name = "X"}, %N: memref<6xi32> {lw.nam
 // MARKED: loop 'i' must be serial and carry no annotation
 // ARGUMENT: 'D' gets longer, so it must be no argument and not aligned yet: cache_write before
 // ONE: 'r' is padded with zeros, so both factors must move with it
+
+// A loop that iterators were fused to ends in a part of the outermost one's last: 30 become 32, which are 7 times 5.
+// FUSED: %C = lw_loop.alloc "C" : memref<7x5xf32>
+// FUSED: lw_loop.for i_j in 32 {
+// FUSED: lw_loop.block C (i in 7 = i_j floordiv 5, j in 5 = i_j mod 5, reduce k in 9 = k) writes %C[i, j] : memref<7x5xf32> add {
+// FUSED: lw_loop.load %A[i, k] where (5 - i >= 0) : memref<6x9xf32>
+// FUSED: lw_loop.load %B[k, j] : memref<9x5xf32>

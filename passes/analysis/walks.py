@@ -1,0 +1,88 @@
+"""Copies of windows of images found to be walks of the copy engine: pixels are digits of one iterator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...dialects.index import Div, IndexExpr, Mod, axis
+from ...dialects.kernel import Walk
+from ...dialects.loop import BlockOp
+
+
+@dataclass(frozen=True)
+class FoundWalk:
+    """A walk, and over a block's iterators the place it begins at, image and channel included, and its taps."""
+
+    walk: Walk
+    place: tuple[IndexExpr, ...]
+    taps: tuple[IndexExpr, ...]
+
+
+@dataclass(frozen=True)
+class _Digit:
+    """A digit of an iterator in an index, `(p floordiv step) mod count * times`, and the `rest` of the index.
+
+    A `count` of 0 is of one without mod; where the iterator is not in the index, `times` is 0.
+    """
+
+    step: int
+    count: int
+    times: int
+    rest: IndexExpr
+
+
+def find_walk(block: BlockOp, pixel: str) -> FoundWalk | None:
+    """Find the walk through images in which a copy goes as an iterator counts pixels; None where there is none.
+
+    `images[p floordiv 784, p floordiv 28 mod 28 + ry - 1, p mod 28 + rx - 1, c]` walks from -1 to 26 in two dimensions.
+    """
+    (load,) = block.loads
+    *indices, channel = load.indices.data
+    digits = [digit for index in indices if (digit := _digit(index, pixel)) is not None]
+    counts = _counts(digits, next(a.extent for a in block.axes if a.name == pixel))
+    if load.positions or len(digits) < len(indices) or counts is None or pixel in channel.axes():
+        return None
+    within = {a.name: (0, a.extent - 1) for a in block.axes}
+    inner = digits[1:]
+    steps = tuple(max(1, digit.times) for digit in inner)
+    first = tuple(digit.rest.bounds(within)[0] for digit in inner)
+    last = tuple(low + (n - 1) * step for low, n, step in zip(first, counts, steps, strict=True))
+    place = [e - d.rest + low for e, d, low in zip(indices[1:], inner, first, strict=True)]
+    taps = tuple(digit.rest - low for digit, low in zip(inner, first, strict=True))
+    walk = Walk(first, last, steps)
+    if any(tap.bounds(within)[1] > walk.most_tap() for tap in taps):
+        return None
+    return FoundWalk(walk, (indices[0], *place, channel), taps)
+
+
+def _digit(index: IndexExpr, name: str) -> _Digit | None:
+    """Read an index as a digit of an iterator and the rest; None where it is none."""
+    terms = [(atom, c) for atom, c in index.terms if name in IndexExpr(((atom, 1),), 0).axes()]
+    if not terms:
+        return _Digit(1, 0, 0, index)
+    (atom, times), *others = terms
+    whole, step, count = IndexExpr(((atom, 1),), 0), 1, 0
+    if isinstance(atom, Mod):
+        whole, count = atom.expr, atom.divisor
+    if len(whole.terms) == 1 and isinstance(found := whole.terms[0][0], Div) and whole == IndexExpr(((found, 1),), 0):
+        whole, step = found.expr, found.divisor
+    if others or times < 1 or whole != axis(name):
+        return None
+    return _Digit(step, count, times, index - IndexExpr(((atom, times),), 0))
+
+
+def _counts(digits: Sequence[_Digit], extent: int) -> tuple[int, ...] | None:
+    """Positions along each dimension behind the first, which counts the rest; None where these are no whole digits."""
+    if len(digits) < 2:
+        return None
+    image, *inner = digits
+    counts, step = list[int](), 1
+    for digit in reversed(inner):
+        count = digit.count or extent // step if digit.times else 1
+        if digit.times and (digit.step != step or (not digit.count and count * step != extent)):
+            return None
+        counts.insert(0, count)
+        step *= count
+    is_rest = image.step == step and not image.count and image.times == 1 if image.times else step >= extent
+    return tuple(counts) if is_rest else None
