@@ -35,6 +35,7 @@ class Layout:
     each has registers of its own. Every `steps`-th index is kept (all where there are none), `extents` of them. Of each
     of `periods` of these, the first `kept` are. There is one copy of it all for each of the virtual threads that
     `copies` names, with their number. A swizzled buffer has its chunks of 16 bytes in another order in each row.
+    `spare` elements more lie behind the last one: what is read of them nobody uses.
     """
 
     lows: tuple[IndexExpr, ...]
@@ -45,6 +46,7 @@ class Layout:
     periods: tuple[int, ...] = ()
     kept: tuple[int, ...] = ()
     swizzle: Swizzle | None = None
+    spare: int = 0
 
     @property
     def one_size(self) -> int:
@@ -53,8 +55,8 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """Elements from the first to the last."""
-        return self.one_size * prod(n for _, n in self.copies)
+        """Elements from the first to the last, and what is to spare behind that."""
+        return self.one_size * prod(n for _, n in self.copies) + self.spare
 
     def offset(self, indices: Sequence[IndexExpr]) -> IndexExpr:
         """The flat position of an element, whose indices are expressions over the loops."""
@@ -79,6 +81,8 @@ class Layout:
             text += f" periods {list(self.periods)} kept {list(self.kept)}"
         if self.swizzle is not None:
             text += f" swizzle {list(self.swizzle)}"
+        if self.spare:
+            text += f" spare [{self.spare}]"
         if self.copies:
             text += f" copies ({', '.join(f'{name} = {count}' for name, count in self.copies)})"
         return text
@@ -112,6 +116,7 @@ def parse_layout(parser: AttrParser) -> Layout:
         parser.parse_keyword("kept")
     kept = _numbers(parser) if periods else ()
     swizzle = _parse_swizzle(parser) if parser.parse_optional_keyword("swizzle") else None
+    (spare,) = _numbers(parser) if parser.parse_optional_keyword("spare") else (0,)
     if any(len(n) != len(lows) for n in (extents, strides, steps or lows, periods or lows, kept or periods or lows)):
         parser.raise_error("a layout has as many extents, strides and steps as indices")
     if min((*extents, *steps, *periods, *kept), default=1) < 1:
@@ -119,7 +124,7 @@ def parse_layout(parser: AttrParser) -> Layout:
     copies: tuple[tuple[str, int], ...] = ()
     if parser.parse_optional_keyword("copies"):
         copies = tuple(parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _copies(parser)))
-    return Layout(lows, extents, strides, steps, copies, periods, kept, swizzle)
+    return Layout(lows, extents, strides, steps, copies, periods, kept, swizzle, spare)
 
 
 def _parse_swizzle(parser: AttrParser) -> Swizzle:

@@ -27,11 +27,12 @@ from ._rewrite import (
     put_in_order,
     readers,
     replace,
+    transposed_order,
     used_once,
     users,
 )
 from ._units import is_on_units
-from .split_products import MOST_ROWS, chain_behind, parts_read
+from .split_products import MOST_ROWS, chain_behind, is_view, parts_read
 
 _TILE = 128
 """Rows, and columns, of the largest tile of a product that a block of threads computes. A choice: tiles of warp groups
@@ -43,9 +44,10 @@ class JoinProducts(ModulePass):
     """dense(x, w), dense(x, v) -> parts of transpose(dense(x, w and v)), and so slices of the columns of a product.
 
     Queries, keys and values of attention are one product then, its parts ahead of its rows, as
-    `lw-graph-fold-transposes` writes them and `lw-graph-place-slices` reads them, without a kernel. For products on
-    matrix units, of more rows than `lw-graph-split-products` takes. Products are joined where one has not a tile for
-    each of the `cores`: 128 rows of 768 columns have 6 for the 132 of an H200. Not joined are those that an elementwise
+    `lw-graph-fold-transposes` writes them on matrix units and `lw-graph-place-slices` reads them, without a kernel. In
+    float32 on other lanes it is a batch of products of one tensor, as their sums in registers tile each axis that they
+    write. For products of more rows than `lw-graph-split-products` takes, joined where one has not a tile for each of
+    the `cores`: 128 rows of 768 columns have 6 for the 132 of an H200. Not joined are those that an elementwise
     operator reads, which shares a kernel with one, and such as have constants added to some.
 
     Products of one row, of any floats and of any columns, are slices of one where these start on multiples of ALIGNMENT
@@ -79,7 +81,8 @@ def _is_one(op: ApplyOp) -> bool:
     """True for a product with constant weights that may be joined, or told apart, by its type and its rows."""
     if op.operator.data not in ("dense", "matmul") or not is_constant(op.inputs[1]):
         return False
-    return is_on_units(op) and shape_of(op.outputs[0])[0] > MOST_ROWS
+    fits = is_on_units(op) or dtype_of(op.outputs[0]) == "float32"
+    return fits and shape_of(op.outputs[0])[0] > MOST_ROWS
 
 
 def _is_aligned(value: SSAValue, parts: int) -> bool:
@@ -93,9 +96,37 @@ def _put_parts_ahead(product: ApplyOp) -> None:
     numbers = parts_read(slices, shape_of(value)[-1])
     parts = max(numbers, default=0) + 1
     if numbers and _is_aligned(value, parts):
-        turned = _turned(value, parts)
+        if is_on_units(product):
+            turned = _turned(value, parts)
+        elif _is_biased_alone(product):
+            turned = _batch(Before(slices[0]), product, product.inputs[1], _added_to(product), parts)
+        else:
+            return
         for reader, number in zip(slices, numbers, strict=True):
             _replace_by_part(reader, turned, number)
+    elif not is_on_units(product) and _is_biased_alone(product):
+        _write_parts_ahead(product, value)
+
+
+def _write_parts_ahead(product: ApplyOp, value: SSAValue) -> None:
+    """Have a batch of products in the place of a transpose that puts parts of the columns of one ahead of its rows."""
+    found = readers(value)
+    turn = found[0] if len(found) == 1 else None
+    if not isinstance(turn, ApplyOp) or turn.operator.data != "transpose":
+        return
+    shape, order = shape_of(turn.inputs[0]), transposed_order(turn)
+    first, before = order[0], Before(turn)
+    parts, apart = shape[first], prod(shape[first:]) == shape_of(value)[-1]
+    if parts > 1 and apart and _is_aligned(value, parts):
+        made = _batch(before, product, product.inputs[1], _added_to(product), parts)
+        made = before.reshape(made, (parts, *shape[:first], *shape[first + 1 :]))
+        rest = tuple(axis + (axis < first) for axis in order[1:])
+        replace(turn, [before.apply("transpose", made, axes=(0, *rest))])
+
+
+def _is_biased_alone(product: ApplyOp) -> bool:
+    """True where nothing is done with a product, but that a bias is added, before its columns are told apart."""
+    return all(op in (product, _bias_of(product)) or is_view(op) for op in chain_behind(product))
 
 
 def _turned(value: SSAValue, parts: int) -> SSAValue:
@@ -135,21 +166,48 @@ def _is_joined(product: ApplyOp) -> bool:
 
 def _join(products: Sequence[ApplyOp]) -> None:
     """Put one product in the place of several of the same tensor, and its parts in the place of their results."""
-    biases = [_bias_of(product) for product in products]
-    turned = _turned(_product_of_all(products), len(products))
+    biases, parts, first = [_bias_of(product) for product in products], len(products), products[0]
+    if is_on_units(first):
+        turned = _turned(_product_of_all(products), parts)
+    else:
+        before = Before(first)
+        weight = before.apply("concatenate", *(p.inputs[1] for p in products), axis=0)
+        turned = _batch(before, first, weight, _biases_of_all(before, products), parts)
     for number, (product, bias) in enumerate(zip(products, biases, strict=True)):
         _replace_by_part(bias or product, turned, number)
+
+
+def _batch(before: Before, product: ApplyOp, weight: SSAValue, biases: SSAValue | None, parts: int) -> SSAValue:
+    """Return a batch (P, M, N) of products as one with (P * N) columns, and biases as many."""
+    factor = product.inputs[0]
+    terms = shape_of(factor)[1]
+    columns = prod(shape_of(weight)) // terms // parts
+    if product.operator.data == "dense":  # threads side by side read columns side by side
+        weight = before.apply("transpose", weight, axes=(1, 0))
+    apart = before.reshape(weight, (terms, parts, columns))
+    made = before.apply("einsum", factor, apart, equation="mk,kpn->pmn")
+    return made if biases is None else before.apply("add", made, before.reshape(biases, (parts, 1, columns)))
+
+
+def _added_to(product: ApplyOp) -> SSAValue | None:
+    """Return the bias that is added to a product; None where there is none."""
+    bias = _bias_of(product)
+    return None if bias is None else next(v for v in bias.inputs if v is not product.outputs[0])
 
 
 def _product_of_all(products: Sequence[ApplyOp]) -> SSAValue:
     """Add one product with the weights, and the biases, of several of the same tensor; its columns are theirs."""
     first, before = products[0], Before(products[0])
     made = before.apply("dense", first.inputs[0], before.apply("concatenate", *(p.inputs[1] for p in products), axis=0))
-    biased = [(op, p.outputs[0]) for p in products if (op := _bias_of(p)) is not None]
-    if biased:
-        flat = [before.reshape(v, (prod(shape_of(v)),)) for op, own in biased for v in op.inputs if v is not own]
-        made = before.apply("add", made, before.apply("concatenate", *flat, axis=0))
-    return made
+    biases = _biases_of_all(before, products)
+    return made if biases is None else before.apply("add", made, biases)
+
+
+def _biases_of_all(before: Before, products: Sequence[ApplyOp]) -> SSAValue | None:
+    """Return what is added to several products, one behind the other; None where nothing is."""
+    biases = [bias for product in products if (bias := _added_to(product)) is not None]
+    flat = [before.reshape(bias, (prod(shape_of(bias)),)) for bias in biases]
+    return before.apply("concatenate", *flat, axis=0) if flat else None
 
 
 def _of_one_row(ops: Sequence[ApplyOp]) -> list[list[ApplyOp]]:

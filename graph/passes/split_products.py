@@ -68,7 +68,7 @@ def chain_behind(product: ApplyOp) -> list[ApplyOp]:
     chain, size = [product], prod(shape_of(product.outputs[0]))
     while used_once(chain[-1].outputs[0]):
         (step,) = users(chain[-1].outputs[0])
-        if not isinstance(step, ApplyOp) or not (_is_view(step) or is_elementwise(step)):
+        if not isinstance(step, ApplyOp) or not (is_view(step) or is_elementwise(step)):
             break
         shape = shape_of(step.outputs[0])
         if prod(shape) != size or shape[-1:] != shape_of(product.outputs[0])[-1:]:
@@ -80,7 +80,8 @@ def chain_behind(product: ApplyOp) -> list[ApplyOp]:
     return chain
 
 
-def _is_view(op: ApplyOp) -> bool:
+def is_view(op: ApplyOp) -> bool:
+    """True for an operator that gives the same elements under another shape."""
     return kind_of(op) is Kind.VIEW
 
 
@@ -119,7 +120,7 @@ def _through(before: Before, chain: Sequence[ApplyOp], value: SSAValue, number: 
         return before.apply("strided_slice", rows, begin=[start], end=[start + width], strides=[1], axes=[1])
 
     for previous, step in zip(chain, steps, strict=False):
-        if not _is_view(step):
+        if not is_view(step):
             inputs = [value if v is previous.outputs[0] else operand(v) for v in step.inputs]
             options: dict[str, Any] = dict(step.options.values)
             value = before.apply(step.operator.data, *inputs, **options)

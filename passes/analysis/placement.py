@@ -323,7 +323,7 @@ def in_bounds(
 
     `known` are conditions that hold there.
     """
-    lowest, highest = _bounds_together(offset, ranges)
+    lowest, highest = bounds_together(offset, ranges)
     if lowest >= 0 and highest < place.size:
         return True
     if not known or not place.is_argument:
@@ -335,7 +335,7 @@ def in_bounds(
     return True
 
 
-def _bounds_together(expr: IndexExpr, ranges: Ranges) -> tuple[int, int]:
+def bounds_together(expr: IndexExpr, ranges: Ranges) -> tuple[int, int]:
     """Inclusive bounds over `ranges`, in which a quotient and one that is taken from it go together.
 
     `(b * 80 + t) floordiv 50 - (b * 8) floordiv 5`, a place in a tile of fused axes, does not grow with b.

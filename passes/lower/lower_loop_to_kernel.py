@@ -74,7 +74,7 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
             tell_loops_apart(func, target.is_gpu)
             keep_in_registers(func, target.is_gpu)
             coarsen_predicates(func, target.is_gpu)
-            place_buffers(func, target.is_gpu)
+            place_buffers(func, target)
             join_launches(func, target)
             place_barriers(func, target.is_gpu)
             start_reductions(func)

@@ -13,11 +13,12 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.layout import LayoutAttr
 from ...dialects.loop import AllocOp, ForOp, buffer_shape, nested_in, scope_of
-from ...dialects.target import target_of
+from ...dialects.target import Target, target_of
 from ..analysis import placement
 from ..analysis.nest import functions_on_loops
 from ..analysis.placement import Placement, place_arguments
 from ..build_limits import USUAL_LIMITS
+from ._spare import with_spare
 from ._steps import note_step, require_none
 from .tell_loops_apart import are_told_apart
 
@@ -28,7 +29,8 @@ class PlaceBuffers(ModulePass):
 
     Each allocation moves to the start of the innermost loop around all that uses it (but not into lanes), and is given
     its layout: which element is the first one kept, how many there are, their strides in elements. On a GPU, threads
-    keep the part of a local buffer that is their own; a buffer that virtual threads tell apart has copies for them.
+    keep the part of a local buffer that is their own; a buffer that virtual threads tell apart has copies for them. In
+    shared memory some elements are to spare behind a buffer where registers beyond an edge are filled from there.
 
     Requires: loops told apart by name (`lw-tell-loops-apart`). No schedule step is legal on the result.
     """
@@ -36,21 +38,24 @@ class PlaceBuffers(ModulePass):
     name = "lw-place-buffers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        gpu = target_of(op).is_gpu
+        target = target_of(op)
         for func in functions_on_loops(op):
             require_none(func, self.name)
         USUAL_LIMITS.require_code(op)
         for func in functions_on_loops(op):
-            if not are_told_apart(func, gpu):
+            if not are_told_apart(func, target.is_gpu):
                 rule = f"function '{func.sym_name.data}' has loops that share a name: run lw-tell-loops-apart first"
                 raise PassFailedException(f"{self.name}: {rule}")
-            place_buffers(func, gpu)
+            place_buffers(func, target)
 
 
-def place_buffers(func: FuncOp, gpu: bool) -> None:
+def place_buffers(func: FuncOp, target: Target) -> None:
     """Place the buffers of a function on loops, in place."""
     last: dict[ForOp | None, AllocOp] = {}
-    for buffer, place in placement.place_buffers(func, gpu).items():
+    places = placement.place_buffers(func, target.is_gpu)
+    if target.is_gpu:
+        places = with_spare(func, places, target.max_shared_bytes)
+    for buffer, place in places.items():
         alloc = buffer.owner
         if not isinstance(alloc, AllocOp):
             continue

@@ -6,10 +6,12 @@ trees are fitted to the sum of the pushes of a candidate's pairs over the sum of
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
 
+from .forest import Forest
 from .protocol import Floats, Tasks
 from .trees import BoostedTrees, grow, trend_of
 from .trend import Trend
@@ -34,13 +36,15 @@ class RankTrees(BoostedTrees):
     kind = "rank"
     few = 0
 
-    def _member(self, number: int, features: Floats, values: Floats, tasks: Tasks) -> tuple[Trend, Any]:
+    def _member(
+        self, number: int, features: Floats, values: Floats, tasks: Tasks, pool: Executor
+    ) -> tuple[Trend, Forest]:
         assert self._scale is not None
         standardised = self._scale.apply(features)
         trend = _trend_within(number, standardised, values, tasks)
         rng = np.random.default_rng([self._seed, number])
         loss = _pairwise(_Pairs(rng, trend.at(standardised), values, tasks))
-        return trend, grow(features, values, self._seed + number, loss)
+        return trend, Forest.of(grow(features, values, self._seed + number, loss))
 
 
 class _Pairs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -74,7 +74,7 @@ class BoostedTrees(SavedCostModel):
         self._width = 0
         self._columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._scale: Scale | None = None
-        self._members: list[tuple[Trend, Any]] = []
+        self._members: list[tuple[Trend, Forest]] = []
 
     @classmethod
     def seeded(cls, seed: int) -> Self:
@@ -100,17 +100,17 @@ class BoostedTrees(SavedCostModel):
         features = features[:, self._columns].astype(np.float64)
         self._scale = Scale.of(features)
         rng = np.random.default_rng(self._seed)
-        with at_most(self._threads):
+        with at_most(self._threads), ThreadPoolExecutor(_GROWN_AT_ONCE) as pool:
             for member in range(self._count):
                 chosen = drawn(rng, len(values), whole=member == 0 or len(values) <= self.few)
-                self._members.append(self._member(member, features[chosen], values[chosen], tasks[chosen]))
+                self._members.append(self._member(member, features[chosen], values[chosen], tasks[chosen], pool))
 
     def state(self) -> dict[str, Plain]:
         """Return the model's state as plain data, for a file."""
         made: dict[str, Plain] = {"seed": self._seed, "count": self._count, "fewest": self._fewest}
         fitted: dict[str, Plain] | None = None
         if self._members and self._scale is not None:
-            each: list[Plain] = [{"trend": t.state(), "trees": [Forest.of(f).state()]} for t, f in self._members]
+            each: list[Plain] = [{"trend": t.state(), "trees": [f.state()]} for t, f in self._members]
             scale = self._scale.state()
             fitted = {"width": self._width, "columns": self._columns, "scale": scale, "members": each}
         return {**made, "threads": self._threads, "fitted": fitted}
@@ -139,13 +139,17 @@ class BoostedTrees(SavedCostModel):
                 )
             self._members.append((trend, trees[0]))
 
-    def _member(self, number: int, features: Floats, values: Floats, tasks: Tasks) -> tuple[Trend, Any]:
+    def _member(
+        self, number: int, features: Floats, values: Floats, tasks: Tasks, pool: Executor
+    ) -> tuple[Trend, Forest]:
         assert self._scale is not None
         standardised = self._scale.apply(features)
         right = values >= 0  # failures, which have no speed, would tilt it
         trend = trend_of(number, standardised[right], values[right])
-        make = randomised if len(values) <= self.few else grow
-        return trend, make(features, values - trend.at(standardised), self._seed + number)
+        missed, seed = values - trend.at(standardised), self._seed + number
+        if len(values) <= self.few:
+            return trend, randomised(features, missed, seed, pool)
+        return trend, Forest.of(grow(features, missed, seed))
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
         """Return the members' mean, and their spread."""
@@ -189,11 +193,11 @@ def by_column(features: Floats, columns: npt.NDArray[np.int64]) -> npt.NDArray[n
     return np.asarray(finite(features.T[columns].astype(np.float64)).T)
 
 
-def randomised(features: Floats, values: Floats, seed: int) -> Forest:
+def randomised(features: Floats, values: Floats, seed: int, pool: Executor) -> Forest:
     """Grow extremely randomised trees, each to leaves of single samples, whose mean predicts.
 
     They are those of scikit-learn's `ExtraTreesRegressor` of this seed, which grows one after the other, and of few
-    samples spends most of its time beside them; here they grow in threads, without the interpreter's lock.
+    samples spends most of its time beside them; here they grow in a pool's threads, without the interpreter's lock.
     """
     from sklearn.tree import ExtraTreeRegressor  # type: ignore[import-untyped, unused-ignore]
 
@@ -204,8 +208,7 @@ def randomised(features: Floats, values: Floats, seed: int) -> Forest:
     def grown(one: int) -> Any:
         return ExtraTreeRegressor(max_features=share, random_state=one).fit(rows, wanted, check_input=False).tree_
 
-    with ThreadPoolExecutor(_GROWN_AT_ONCE) as pool:
-        return Forest.of_mean([*pool.map(grown, seeds.tolist())])
+    return Forest.of_mean([*pool.map(grown, seeds.tolist())])
 
 
 def _share_of_columns(features: Floats) -> float:

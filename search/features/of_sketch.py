@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -24,9 +25,9 @@ from .view import NestView
 Prior = Callable[[Mapping[str, npt.NDArray[np.int64]]], npt.NDArray[np.float64]]
 
 
-NATIVE_AFTER = 32
-"""Populations of a sketch after which its features are computed by machine code. Compiling takes as long as NumPy for
-some 40 populations of 150 rows (`NativeProgram`): a search of 64 trials asks for 25, one of 512 for 150."""
+NATIVE_AFTER = 16
+"""Populations of a sketch after which its features are compiled to machine code, meanwhile. Compiling takes as long as
+NumPy for some 40 populations of 150 rows (`NativeProgram`): a search of 64 trials asks for 25, one of 512 for 150."""
 
 
 class SketchFeatures:
@@ -51,6 +52,7 @@ class SketchFeatures:
         self._name = name
         self._template = template
         self._populations = 0
+        self._compilation: Future[NativeProgram] | None = None
         self._estimate = estimate
         self.prior = prior if prior is not None or estimate is None else self._estimated
         """Seconds of candidates with these columns, `(n,)`; None where nobody has an idea."""
@@ -80,10 +82,18 @@ class SketchFeatures:
             error.add_note(f"in sketch '{self._name}'")
             raise
 
-    @cached_property
+    @property
     def native(self) -> NativeProgram:
-        """The program in machine code."""
-        return NativeProgram(self.program)
+        """The program in machine code, once it is compiled."""
+        return self._begun().result()
+
+    def _begun(self) -> Future[NativeProgram]:
+        """The compilation, which begins in a thread of its own when it is first asked for."""
+        if self._compilation is None:
+            pool = ThreadPoolExecutor(1)
+            self._compilation = pool.submit(NativeProgram, self.program)
+            pool.shutdown(wait=False)
+        return self._compilation
 
     def _estimated(self, columns: Mapping[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.float64]:
         rows = len(next(iter(columns.values()))) if columns else 1
@@ -93,7 +103,8 @@ class SketchFeatures:
         """The features `(rows, len(catalogue()) + 1)` of candidates with these columns, each `(rows,)`."""
         result = np.empty((len(self.program.outputs), rows), dtype=np.float32)
         self._populations += 1
-        program = self.native if self._populations > NATIVE_AFTER else self.program
+        compiled = self._populations > NATIVE_AFTER and self._begun().done()
+        program = self.native if compiled else self.program
         program.run(columns, rows, out=result)
         ideal_s = result[-1]
         result[-1] = np.nan if self.prior is None or not rows else np.log2(self.prior(columns) / ideal_s)

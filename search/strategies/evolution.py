@@ -122,15 +122,19 @@ class Evolution(Strategy):
         if not count:
             return self._none(space)
         newest, known = len(self._seen) // _DRAWN_EACH + _DRAWS, self._drawn[space]
-        self._drawn[space] = {
-            number: known[number] if number in known else self._draw(space, number)
-            for number in range(newest, newest - _DRAWS, -1)
-        }
-        return self._clean(space, np.concatenate([*self._drawn[space].values()]))[:count]
+        numbers = range(newest, newest - _DRAWS, -1)
+        for number in numbers:
+            if number not in known:
+                known |= self._draw(space, range(1, _DRAWS + 1) if number <= _DRAWS else [number])
+        self._drawn[space] = {number: known[number] for number in numbers}
+        return _distinct(np.concatenate([*self._drawn[space].values()]))[:count]
 
-    def _draw(self, space: int, number: int) -> Rows:
-        rng = np.random.default_rng([self._seed, space, number])
-        return self._sample(rng, space, max(_FEWEST_FRESH, self._settings.population) // _DRAWS)
+    def _draw(self, space: int, numbers: Sequence[int]) -> dict[int, Rows]:
+        """Draws by their numbers, the first few at once: many rows take little longer than few."""
+        rng = np.random.default_rng([self._seed, space, numbers[0]])
+        size = max(_FEWEST_FRESH, self._settings.population) // _DRAWS
+        rows = self._sample(rng, space, size * len(numbers))
+        return {number: rows[n :: len(numbers)] for n, number in enumerate(numbers)}  # the best rows come first
 
     def _sample(self, rng: np.random.Generator, space: int, count: int) -> Rows:
         """Distinct legal rows, about `count`."""
@@ -138,11 +142,10 @@ class Evolution(Strategy):
 
     def _clean(self, space: int, rows: Rows) -> Rows:
         """Return the distinct legal rows, in their order."""
-        if not len(rows):
-            return rows
-        _, first = np.unique(rows, axis=0, return_index=True)
-        rows = rows[np.sort(first)]
-        return rows[self.spaces[space].legal(rows)]
+        return self._legal(space, _distinct(rows))
+
+    def _legal(self, space: int, rows: Rows) -> Rows:
+        return rows[self.spaces[space].legal(rows)] if len(rows) else rows
 
     def _estimated(self, fresh: Sequence[Rows]) -> list[_Scored]:
         """Return rows that were just drawn, scored by their spaces' own estimates."""
@@ -195,7 +198,8 @@ class Evolution(Strategy):
         rows = list(fresh)
         for space, share in enumerate(shares):
             if share:
-                known = self._clean(space, np.concatenate([self._fastest(space, parents), fresh[space]]))
+                fastest = self._legal(space, self._fastest(space, parents))
+                known = _distinct(np.concatenate([fastest, fresh[space]]))
                 rows[space] = known[: max(8, int(share * self._settings.population))]
         pool: dict[tuple[int, tuple[int, ...]], _Scored] = {}
         for generation in range(self._settings.generations + 1):
@@ -231,7 +235,7 @@ class Evolution(Strategy):
             source = others[int(np.argmax(best + rng.gumbel(size=len(best)) * 0.1))]
             count = max(1, int(self._settings.migrants * len(rows[space])))
             chosen = rows[source][np.argsort(-scores[source])[:count]]
-            none[space] = self.spaces[space].adopt(rng, self.spaces[source], chosen)
+            none[space] = self._legal(space, self.spaces[space].adopt(rng, self.spaces[source], chosen))
         return none
 
     def _some(self, rng: np.random.Generator, rows: Sequence[Rows], fresh: Sequence[Rows]) -> list[Rows]:
@@ -254,8 +258,17 @@ class Evolution(Strategy):
             children[crossed] = sketch.crossover(rng, parents[crossed], rows[winners[1][crossed]])
         if not crossed.all():
             children[~crossed] = sketch.mutate(rng, parents[~crossed])
-        illegal = ~sketch.legal(children)
-        if illegal.any():  # once more, from the same parents
-            children[illegal] = sketch.mutate(rng, parents[illegal])
+        legal = sketch.legal(children)
+        if not legal.all():  # once more, from the same parents
+            children[~legal] = again = sketch.mutate(rng, parents[~legal])
+            legal[~legal] = sketch.legal(again)
         elite = rows[np.argsort(-scores)[: max(1, size // 10)]]
-        return self._clean(space, np.concatenate([elite, newcomers, children]))[: size + size // 10]
+        return _distinct(np.concatenate([elite, newcomers, children[legal]]))[: size + size // 10]
+
+
+def _distinct(rows: Rows) -> Rows:
+    """Return the distinct rows, in their order."""
+    if not len(rows):
+        return rows
+    _, first = np.unique(rows, axis=0, return_index=True)
+    return rows[np.sort(first)]

@@ -39,9 +39,19 @@ def test_attention_is_three_kernels(form: str, batch: int) -> None:
     assert [k for k in kernels if k != "cast"] == ["einsum_add", attention, "dense_add_add_cast"]
 
 
-def test_single_precision_keeps_its_products() -> None:
-    kernels = check(attention_network(Block(batch=1, rows=32, heads=2, size=16)), None)
-    assert kernels.count("dense_add") == 3
+@pytest.mark.parametrize("form", ["three", "one"])
+def test_products_of_single_precision_are_a_batch(form: str) -> None:
+    kernels = check(attention_network(Block(batch=1, rows=32, heads=2, size=16, form=form)), None)
+    assert [k for k in kernels if "softmax" not in k] == ["einsum_add", "einsum", "einsum", "dense_add_add"]
+
+
+@pytest.mark.parametrize(("axes", "kernels"), [((2, 0, 1, 3), 1), ((2, 1, 0, 3), 2), ((1, 0, 2, 3), 2)])
+def test_a_batch_of_products_writes_parts_ahead_of_rows(axes: tuple[int, ...], kernels: int) -> None:
+    """(rows, batch, parts, columns), as PyTorch's attention has them; what else is turned is a kernel of its own."""
+    net: Any = lw.Network("turned")
+    made = projected(net, net.input("x", (32, 16)), "w", 48, 16)
+    net.output(net.transpose(net.reshape(made, shape=(16, 2, 3, 16)), axes=axes))
+    assert len(check(net, None)) == kernels
 
 
 def test_products_that_round_their_factors_are_joined() -> None:

@@ -669,3 +669,48 @@ def test_windows_beyond_the_edge_part_no_threads() -> None:
     module = check([data, weight, conv], steps)
     kept = [op for op in module.walk() if isinstance(op, kernel.StoreOp) and scope_of(op.buffer) == "local"]
     assert kept and not any(isinstance(op.parent_op(), scf.IfOp) for op in kept)
+
+
+def two_pixels_a_thread(held: bool) -> tuple[list[te.Tensor], Steps]:
+    """A convolution of 7 x 7 pixels by 32 threads, whose last windows lie behind the one in shared memory."""
+    data, weight = placeholder("data", 1, 4, 7, 7), placeholder("weight", 4, 4, 3, 3)
+
+    def steps(sch: Schedule) -> None:
+        name = "compute"
+        shared = [sch.cache_read(name, operand, "shared") for operand in ("pad_temp", "weight")]
+        copies = [sch.cache_read(name, copy, "local") for copy in shared] if held else []
+        sch.compute_inline("pad_temp")
+        virtual, own = sch.split(name, sch.fuse(name, "yy", "xx"), [None, 32])
+        r0, r1 = sch.split(name, "rc", [None, 2])
+        sch.reorder(name, "nn", virtual, own, r0, r1, "ry", "rx", "ff")
+        for loop, thread in (("nn", "blockIdx.x"), (virtual, "vthread"), (own, "threadIdx.x")):
+            sch.bind(name, loop, thread)
+        sch.unroll(name, "ff")
+        sch.pragma(name, r1, auto_unroll_max_step=512)
+        sch.reverse_compute_at(sch.cache_write(name, name), own)
+        for copy in copies:
+            sch.compute_at(copy, "rx", unit_loops=True)
+        for copy in shared:
+            sch.compute_at(copy, r0, unit_loops=True)
+            sch.bind(copy, sch.split(copy, sch.fuse(copy, *sch.get_loops(copy)[-4:]), [None, 32])[1], "threadIdx.x")
+
+    return [data, weight, topi.nn.conv2d_nchw(data, weight, 1, 1, 1)], steps
+
+
+def asked_in_registers(module: ModuleOp) -> list[bool]:
+    """For each store to registers, True where it is in a branch."""
+    stored = [op for op in module.walk() if isinstance(op, kernel.StoreOp) and scope_of(op.buffer) == "local"]
+    return [isinstance(op.parent_op(), scf.IfOp) for op in stored]
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_threads_beyond_the_edge_read_what_shared_memory_has_to_spare(held: bool) -> None:
+    asked = asked_in_registers(check(*two_pixels_a_thread(held)))
+    assert asked and not any(asked)
+
+
+def test_without_room_in_shared_memory_threads_ask_for_the_edge() -> None:
+    """162 elements of the image and 72 of the weight are 944 bytes, as buffers start at multiples of 16."""
+    tight = CUDA.replace("max_shared_bytes=49152", "max_shared_bytes=944")
+    assert any(asked_in_registers(lower(*two_pixels_a_thread(False), tight)[1]))
+    assert not any(asked_in_registers(lower(*two_pixels_a_thread(False), CUDA)[1]))

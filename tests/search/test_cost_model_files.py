@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -61,7 +62,9 @@ def test_randomised_trees_as_arrays_predict_their_mean() -> None:
     unseen = samples(500, 1)[0]
     share = max(0.3, COLUMNS_A_SPLIT / features.shape[1])
     model = ExtraTreesRegressor(RANDOMISED, max_features=share, random_state=1).fit(features, scores)
-    np.testing.assert_allclose(randomised(features, scores, seed=1).predict(unseen), model.predict(unseen), rtol=1e-12)
+    with ThreadPoolExecutor(2) as pool:
+        forest = randomised(features, scores, 1, pool)
+    np.testing.assert_allclose(forest.predict(unseen), model.predict(unseen), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ("trees", "rank", "linear", "pretrained"))

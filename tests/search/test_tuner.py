@@ -645,7 +645,7 @@ def test_a_terminal_gets_a_bar_that_its_width_does_not_break(columns: int, monke
     shown = Terminal()
     progress = make_progress(shown)
     assert isinstance(progress, LiveBar) and isinstance(make_progress(io.StringIO()), ProgressLines)
-    tune(doubling(FakeSpace(failing=0.2), flop=1e9), TuningOptions(num_measure_trials=12, progress=progress), MEASURE)
+    tune(doubling(FakeSpace(failing=0.7), flop=1e9), TuningOptions(num_measure_trials=12, progress=progress), MEASURE)
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.getvalue())
     for words in (
         "doubling: measuring, round 1",

@@ -18,8 +18,12 @@ func.func @three(%x: tensor<32x16xf16>) -> (tensor<32x16xf16>, tensor<32x16xf16>
 
 // CHECK-LABEL: func.func @single
 func.func @single(%x: tensor<32x16xf32>) -> (tensor<32x16xf32>, tensor<32x16xf32>) {
-  // CHECK-NOT: "concatenate"
-  // CHECK: func.return
+  // CHECK: %[[W:.*]] = lw_graph.apply "concatenate" (%v, %w) : {{.*}} -> tensor<32x16xf32>
+  // CHECK-NEXT: %[[T:.*]] = lw_graph.apply "transpose" (%[[W]]) <axes = [1, 0]>
+  // CHECK-NEXT: %[[V:.*]] = lw_graph.apply "reshape" (%[[T]]) <shape = [16, 2, 16]>
+  // CHECK-NEXT: %[[P:.*]] = lw_graph.apply "einsum" (%x, %[[V]]) <equation = "mk,kpn->pmn">
+  // CHECK-NEXT: lw_graph.apply "strided_slice" (%[[P]]) <axes = [0], begin = [0], end = [1], strides = [1]>
+  // CHECK: lw_graph.apply "strided_slice" (%[[P]]) <axes = [0], begin = [1], end = [2], strides = [1]>
   %v = lw_graph.constant "v" : tensor<16x16xf32>
   %w = lw_graph.constant "w" : tensor<16x16xf32>
   %a = lw_graph.apply "dense" (%x, %v) : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32>

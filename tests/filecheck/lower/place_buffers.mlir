@@ -99,3 +99,40 @@ func.func @tile(%x: memref<8x64xf32> {lw.name = "x"}, %b: memref<8x64xf32> {lw.n
 // CHECK-NEXT: %r = lw_loop.alloc "r" placed [blockIdx.x * 2, v * 32 + threadIdx.x] of [2, 1] strides [1, 1] copies (v = 2) : memref<8x64xf32, "local">
 
 // APART: lw-place-buffers: function 'tile' has loops that share a name: run lw-tell-loops-apart first
+
+// -----
+
+// The last of two times 32 threads read 15 elements behind the 49 in shared memory, for registers that nobody reads.
+
+builtin.module attributes {lw.target = #lw.target<"opencl max_threads_per_block=64 max_shared_bytes=49152">} {
+func.func @beyond(%x: memref<7x7xf32> {lw.name = "x"}, %y: memref<7x7xf32> {lw.name = "y", lw.output}) {
+  %t = lw_loop.alloc "t" : memref<7x7xf32, "shared">
+  %r = lw_loop.alloc "r" : memref<7x7xf32, "local">
+  lw_loop.for l in 49 threadIdx.x {
+    lw_loop.block t (i in 7 = l floordiv 7, j in 7 = l mod 7) writes %t[i, j] : memref<7x7xf32, "shared"> {
+      %0 = lw_loop.load %x[i, j] : memref<7x7xf32>
+      lw_te.yield %0 : f32
+    }
+  }
+  lw_loop.for h in 32 threadIdx.x {
+    lw_loop.for v in 2 {
+      lw_loop.block r (i in 7 = (v * 32 + h) floordiv 7, j in 7 = (v * 32 + h) mod 7) where (48 - v * 32 - h >= 0) writes %r[i, j] : memref<7x7xf32, "local"> {
+        %0 = lw_loop.load %t[i, j] : memref<7x7xf32, "shared">
+        lw_te.yield %0 : f32
+      }
+    }
+    lw_loop.for w in 2 {
+      lw_loop.block y (i in 7 = (w * 32 + h) floordiv 7, j in 7 = (w * 32 + h) mod 7) where (48 - w * 32 - h >= 0) writes %y[i, j] : memref<7x7xf32> {
+        %0 = lw_loop.load %r[i, j] : memref<7x7xf32, "local">
+        lw_te.yield %0 : f32
+      }
+    }
+  }
+  func.return
+}
+}
+
+// CHECK-LABEL: func.func @beyond
+// CHECK: lw_loop.alloc "t" placed [0, 0] of [7, 7] strides [7, 1] spare [15] : memref<7x7xf32, "shared">
+
+// APART: lw-place-buffers: function 'beyond' has loops that share a name: run lw-tell-loops-apart first
