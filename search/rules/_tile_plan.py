@@ -287,6 +287,8 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     rest = [a for a in anchor.spatial if a.name not in variant.axes]
     rows = [a for a in rest if not anchor.shared_by_all(a.name)]
     outer = [a for a in rest if anchor.shared_by_all(a.name)] + rows[:-MOST_ROWS]
+    if not rows and len(anchor.operands) == 1:
+        rows, outer = outer[-1:], outer[:-1]  # several sums at a time hide what one of them waits for
     lanes, vectors, vector_middle = _vector_holes(anchor, variant, target)
     left = max(1, (target.vector_registers - 2) // (vectors.default + 1))
     still = row_operand(anchor, variant.vector) if variant.packs_rows else None
