@@ -221,8 +221,9 @@ class TilePlan:
     `vectors` of so many `lanes` are side by side in a register tile, `vector_middle` times that in a cache tile.
     `moving` are the operands along the lanes, `packed` the names of their buffers, `panel_width` the lanes of a panel,
     None where nothing is packed. `still` is the operand of the rows where it is packed too, `turned` how many of its
-    rows are transposed together. `turning` are the cycles of an epilogue that writes along another axis. `numbers` are
-    all holes and derived numbers, in the order they have in a sketch. `runs` keeps tiles within runs of filters.
+    rows are transposed together, `block_steps` the steps of a block where panels are of all blocks, one after the
+    other. `turning` are the cycles of an epilogue that writes along another axis. `numbers` are all holes and derived
+    numbers, in the order they have in a sketch. `runs` keeps tiles within runs of filters.
     """
 
     anchor: Anchor
@@ -239,6 +240,7 @@ class TilePlan:
     panel_width: Derived | None
     still: Operand | None
     turned: Derived | None
+    block_steps: Derived | None
     turning: float
     numbers: tuple[Hole | Derived, ...]
     runs: Limit | None = None
@@ -310,6 +312,7 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     turned = None
     if still is not None:
         turned = turned_rows(f"{anchor.block}_turned_rows", [t.inner for t in tiles if t.axis.name in still.axes][-1])
+    block_steps = steps_of_block(anchor.block, reduce) if still is not None and variant.panel == "root" else None
     return TilePlan(
         anchor,
         variant,
@@ -325,8 +328,9 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
         width,
         still,
         turned,
+        block_steps,
         turning,
-        (*holes, *(number for number in (width, turned) if number is not None)),
+        (*holes, *(number for number in (width, turned, block_steps) if number is not None)),
         runs,
     )
 
@@ -373,6 +377,14 @@ def _reduce_tile(block: str, axis: Axis, may_be_padded: bool) -> ReduceTile:
     steps = steps_of(axis.extent)
     unroll = _hole(block, f"{axis.name}_unroll", steps.unrolls, steps.unroll, "unroll")
     return ReduceTile(axis, _hole(block, f"{axis.name}_block", steps.blocks, steps.block), unroll)
+
+
+def steps_of_block(name: str, reduce: Sequence[ReduceTile]) -> Derived | None:
+    """The steps of a block of the one reduce axis; None where there are several, or no blocks."""
+    if len(reduce) != 1 or reduce[0].block is None:
+        return None
+    block, unroll = reduce[0].block, reduce[0].unroll
+    return Derived.of(f"{name}_block_steps", lambda c: c[block.name] * c[unroll.name], (block, unroll))
 
 
 def _in_runs(variant: Variant, run: int, vector: tuple[Hole, ...], rows: Sequence[RowTile]) -> Limit | None:
