@@ -40,7 +40,7 @@ from .records.known import best_known
 from .records.match import Choice, counted_reasons
 from .sketch.as_python import as_python
 from .sketch.generate import generate_sketches
-from .sketch.likely import STEPS, likeliest
+from .sketch.likely import STEPS, SURE, SURE_ON_CPU, likeliest, sure_near_the_least
 from .sketch.rule import SketchRule, checked_rules
 from .sketch.sketch import Sketch
 from .tune.deadline import Deadline
@@ -148,12 +148,14 @@ class SearchTask:
         """The schedule of an untuned build, and the first trial of a search.
 
         Where a cost model ships for such targets, the candidate of all sketches that it likes best of some thousand;
-        else the first sketch's defaults.
+        else the defaults of the first sketch, or on CPUs of a sure one that is estimated near it.
         """
         first, model = self.sketches[0], self._model
         if model is None:
-            return first.schedule(first.default)
-        return likeliest(self.sketches, model, model.doubt, STEPS if self.target.is_gpu else 0)
+            sure = None if self.target.is_gpu else sure_near_the_least(self.sketches, SURE_ON_CPU)
+            return (sure or first).schedule((sure or first).default)
+        rounds, near = (STEPS, SURE) if self.target.is_gpu else (0, SURE_ON_CPU)
+        return likeliest(self.sketches, model, model.doubt, rounds, near)
 
     @property
     def _model(self) -> General | None:

@@ -56,6 +56,8 @@ from .reduce import mean as mean
 from .reduce import min as min
 from .reduce import prod as prod
 from .reduce import sum as sum
+from .scan import cumprod as cumprod
+from .scan import cumsum as cumsum
 from .transform import broadcast_to as broadcast_to
 from .transform import concatenate as concatenate
 from .transform import expand_dims as expand_dims

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import te
+from ... import te, topi
 from ...te import ShapeError, Tensor, compute, reduce_axis
 from ...te.errors import format_shape
 from ...te.expr import Expr
@@ -60,25 +60,12 @@ def _scatter_elements(
 
 def _cumprod(data: Tensor, *, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """The product of the elements up to each along an axis, without it where `exclusive`, from the end in `reverse`."""
-    return _so_far("cumprod", te.prod, 1, data, axis, exclusive, reverse)
+    return topi.cumprod(data, axis, exclusive, reverse)
 
 
 def _cumsum(data: Tensor, *, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """The sum of the elements up to each along an axis, without it where `exclusive`, from the end in `reverse`."""
-    return _so_far("cumsum", te.sum, 0, data, axis, exclusive, reverse)
-
-
-def _so_far(name: str, joined: Any, neutral: int, data: Tensor, axis: int, exclusive: bool, reverse: bool) -> Tensor:
-    place = one_axis(name, axis, data.ndim)
-    k = reduce_axis((0, data.shape[place]), "k")
-
-    def element(*i: Expr) -> Any:
-        below, above = (i[place], k) if reverse else (k, i[place])
-        taken = below < above if exclusive else below <= above
-        return joined(te.select(taken, data[(*i[:place], k, *i[place + 1 :])], te.const(neutral, data.dtype)), axis=k)
-
-    result: Tensor = compute(data.shape, element, f"T_{name}")
-    return result
+    return topi.cumsum(data, axis, exclusive, reverse)
 
 
 scatter_elements = Operator(_scatter_elements, Kind.OPAQUE)

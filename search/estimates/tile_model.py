@@ -81,6 +81,13 @@ CUT_TWICE = 1.5
 """Factor where tiles leave two axes or more undivided: of 13x13x512 to 1000 columns tiles of 16 with 4 or 6 rows run at
 26 to 30 GF/s, of 8 columns with 7 rows at 75, of 32 with 2 rows at 56. With 2 the choices for ResNet-18 take 61 ms
 where they take 48, and 58 by the estimate without caches; those for MobileNet 16 each time, SqueezeNet 11 and 12."""
+EASED = 0.5
+"""Power of the factors of tails, of tiles that divide badly and of full register files (`RAGGED`, `CUT_TWICE`,
+`SPILLED`, `ALL_REGISTERS`) where lanes are along channels. They were fitted before sums of cut tiles were kept in
+registers. Of 180 candidates of 6 convolutions with such lanes estimates with 1, 0.5, 0.25 and 0 rank 0.47, 0.52, 0.54
+and 0.54, and what is estimated least takes 1.078, 1.070, 1.070 and 1.068 times the best; of 256x50x50 the choice takes
+32.8, 35.6 and 37.4 ms with 1, 0.5 and 0.25, of 256x33x33 dilated by 6 14.2, 13.4 and 14.9 (one core of an Emerald
+Rapids, others beside)."""
 FAR_L2 = 8
 """Panels of so many second-level caches go through memory whole. With 2 three of 58 default schedules change, in 1.01
 of the time; with 32 none (Zen 3)."""
@@ -116,7 +123,8 @@ class TileModel:
     the places of the operands that each tile packs for itself; axes that are `whole` are extended to whole register
     tiles. Sets of the second-level cache are counted where it `asks_sets`, which is where rows may be packed: elsewhere
     the model that ships chose worse with them (a dilated convolution of 14x14x2048 34.8 ms for 24.9). Along `windows` a
-    tile leaves out the steps in which it reads nothing but padding.
+    tile leaves out the steps in which it reads nothing but padding. Where estimates alone choose among candidates
+    they are `sure`: `EASED`, and with sets of both caches asked.
     """
 
     target: Target
@@ -138,6 +146,7 @@ class TileModel:
     whole: frozenset[str] = frozenset()
     asks_sets: bool = False
     windows: tuple[PaddedWindow, ...] = ()
+    sure: bool = False
 
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The accumulators of a register tile, what it reads in vectors, and one broadcast fit the registers."""
@@ -179,7 +188,8 @@ class TileModel:
         ragged = RAGGED ** np.sum(between, axis=0) * np.where(np.sum(cut, axis=0) > 1, CUT_TWICE, 1.0)
         every = self._registers(c) >= self.target.vector_registers
         spilled = every & np.any([*left[:-1], np.zeros_like(every)], axis=0)
-        return np.asarray(ragged * np.where(every, ALL_REGISTERS, 1.0) * np.where(spilled, SPILLED, 1.0))
+        slowed = np.asarray(ragged * np.where(every, ALL_REGISTERS, 1.0) * np.where(spilled, SPILLED, 1.0))
+        return slowed**EASED if self.sure else slowed
 
     def limit_code(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The replicated body stays within a few hundred multiply-adds."""
@@ -275,7 +285,8 @@ class TileModel:
             levels += [(self.target.l2_bytes, L3_BYTES_PER_CYCLE), (shared_bytes, MEMORY_BYTES_PER_CYCLE)]
         else:
             levels += [(self.target.l2_bytes, MEMORY_BYTES_PER_CYCLE)]
-        ways = (0, L2_WAYS if self.asks_sets else 0, 0)[: len(levels)]
+        of_l1 = self.target.l1_bytes // L1_WAY_BYTES if self.sure else 0
+        ways = (of_l1, L2_WAYS if self.asks_sets or self.sure else 0, 0)[: len(levels)]
         moved = bytes_into([size for size, _ in levels], touched, cover, loops, ways)
         return np.asarray(sum(one / rate for one, (_, rate) in zip(moved, levels, strict=True)))
 

@@ -61,6 +61,10 @@ that read it from a copy. They take 6.6 ms for 29 of 14x14x2048 by 12, which is 
 (0.40), with channels last 6.9 for 19.0; of 28x28 by 12 (0.51) 6.9 for 18.4 and 13.3 for 10.1, of 33x33 by 12 (0.57) 43
 for 60 and 20.4 for 20.0, of 33x33x256 by 6 (0.77) 13.0 for 11.6 (Emerald Rapids, one core)."""
 
+FEWEST_CHANNELS = 32
+"""Terms along one axis of a sum, at least, for the same. With 3 channels and 11x11 taps the stem of AlexNet takes 4.6
+ms so, 2.8 by the model's choice; between 3 and 32 none was measured. Groups of filters are the model's, too: 1024
+channels of 14x14 in 32 groups take 1.23 ms so, 0.94 by its choice (a core of 16 of an Emerald Rapids)."""
 LONG_SUM = 256
 """Terms of a sum, at least, for estimates to choose lanes along channels. With 27 terms the stem of Inception takes 6.6
 times as long as by the model's choice, that of YOLO 4, with 162 18x64x64 2.4 times; with 432 and more 1 / 1.28 of the
@@ -221,8 +225,9 @@ class TilePlan:
     `vectors` of so many `lanes` are side by side in a register tile, `vector_middle` times that in a cache tile.
     `moving` are the operands along the lanes, `packed` the names of their buffers, `panel_width` the lanes of a panel,
     None where nothing is packed. `still` is the operand of the rows where it is packed too, `turned` how many of its
-    rows are transposed together. `turning` are the cycles of an epilogue that writes along another axis. `numbers` are
-    all holes and derived numbers, in the order they have in a sketch. `runs` keeps tiles within runs of filters.
+    rows are transposed together, `block_steps` the steps of a block where panels are of all blocks, one after the
+    other. `turning` are the cycles of an epilogue that writes along another axis. `numbers` are all holes and derived
+    numbers, in the order they have in a sketch. `runs` keeps tiles within runs of filters.
     """
 
     anchor: Anchor
@@ -239,6 +244,7 @@ class TilePlan:
     panel_width: Derived | None
     still: Operand | None
     turned: Derived | None
+    block_steps: Derived | None
     turning: float
     numbers: tuple[Hole | Derived, ...]
     runs: Limit | None = None
@@ -249,13 +255,33 @@ class TilePlan:
 
     @property
     def is_sure(self) -> bool:
-        """True for lanes along channels of long sums, whose estimates the model that ships does not correct.
+        """True for lanes along channels of long sums over windows, whose estimates the shipped model does not correct.
 
         It has seen none, and takes others for faster. Of windows in padding it chooses the faster ones all the same:
-        14x14x2048 by 12 6.6 ms for 10.
+        14x14x2048 by 12 6.6 ms for 10. Without windows estimates take pixels that lie a line at a time in planes of a
+        page and more for near: 256 channels of 56x56 to 64 take 3.0 ms so, 2.0 by the model's choice, of 129x129 to 21
+        8.6 and 6.3, 14x14 and 7x7 0.85 to 1.09 of its speed (one core of an Emerald Rapids).
         """
         terms = prod(a.extent for a in self.anchor.reduce)
-        return self.variant.vector[-1] != self.anchor.spatial[-1] and terms >= LONG_SUM and not self.variant.windows
+        channels = self.variant.vector[-1] != self.anchor.spatial[-1] and len(self.anchor.reduce) > 1
+        deep = max(a.extent for a in self.anchor.reduce) >= FEWEST_CHANNELS and not self.variant.runs
+        return channels and deep and terms >= LONG_SUM and not self.variant.windows
+
+    @property
+    def is_line(self) -> bool:
+        """True for lanes along rows of pixels as one line, that each tile packs, in sums over channels alone.
+
+        The model that ships likes others better, of planes read in place above all: 256 channels of 129x129 to 21 take
+        7.7 ms by it and 3.7 so, 320 of 65x65 to 21 1.85 and 1.22, 384 of 35x35 to 64 1.12 and 0.81. 22 with one tap
+        took 1 / 1.15 of the time in the mean, 1 / 0.95 to 1 / 2.06 (one core of an Emerald Rapids, least of 8 turns).
+        """
+        anchor, axes = self.anchor, self.variant.axes
+        sized = {a.name for a in (*anchor.spatial, *anchor.reduce)}
+        moved = [(e, e.axes() & sized) for o in self.moving for e in o.indices]
+        steps = {name: e.coefficient(name) for e, names in moved for name in names if len(names) == 1}
+        plain = all(steps.get(name) == 1 for name in (*axes, *(a.name for a in anchor.reduce)))
+        packed = self.variant.panel == "inner" and self.still is None
+        return packed and plain and len(axes) == 2 and len(anchor.reduce) == 1
 
     @property
     def padded(self) -> tuple[str, ...]:
@@ -287,6 +313,8 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     rest = [a for a in anchor.spatial if a.name not in variant.axes]
     rows = [a for a in rest if not anchor.shared_by_all(a.name)]
     outer = [a for a in rest if anchor.shared_by_all(a.name)] + rows[:-MOST_ROWS]
+    if not rows and len(anchor.operands) == 1:
+        rows, outer = outer[-1:], outer[:-1]  # several sums at a time hide what one of them waits for
     lanes, vectors, vector_middle = _vector_holes(anchor, variant, target)
     left = max(1, (target.vector_registers - 2) // (vectors.default + 1))
     still = row_operand(anchor, variant.vector) if variant.packs_rows else None
@@ -308,6 +336,7 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     turned = None
     if still is not None:
         turned = turned_rows(f"{anchor.block}_turned_rows", [t.inner for t in tiles if t.axis.name in still.axes][-1])
+    block_steps = steps_of_block(anchor.block, reduce) if still is not None and variant.panel == "root" else None
     return TilePlan(
         anchor,
         variant,
@@ -323,8 +352,9 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
         width,
         still,
         turned,
+        block_steps,
         turning,
-        (*holes, *(number for number in (width, turned) if number is not None)),
+        (*holes, *(number for number in (width, turned, block_steps) if number is not None)),
         runs,
     )
 
@@ -371,6 +401,14 @@ def _reduce_tile(block: str, axis: Axis, may_be_padded: bool) -> ReduceTile:
     steps = steps_of(axis.extent)
     unroll = _hole(block, f"{axis.name}_unroll", steps.unrolls, steps.unroll, "unroll")
     return ReduceTile(axis, _hole(block, f"{axis.name}_block", steps.blocks, steps.block), unroll)
+
+
+def steps_of_block(name: str, reduce: Sequence[ReduceTile]) -> Derived | None:
+    """The steps of a block of the one reduce axis; None where there are several, or no blocks."""
+    if len(reduce) != 1 or reduce[0].block is None:
+        return None
+    block, unroll = reduce[0].block, reduce[0].unroll
+    return Derived.of(f"{name}_block_steps", lambda c: c[block.name] * c[unroll.name], (block, unroll))
 
 
 def _in_runs(variant: Variant, run: int, vector: tuple[Hole, ...], rows: Sequence[RowTile]) -> Limit | None:
@@ -428,6 +466,7 @@ def tile_model(plan: TilePlan) -> TileModel:
         whole=frozenset(plan.padded),
         asks_sets=row_operand(plan.anchor, vector) is not None,
         windows=plan.variant.windows,
+        sure=plan.is_sure,
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from ...dialects.loop import ForOp
 from ...dialects.target import Target
@@ -22,6 +23,7 @@ from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.tile_model import TileModel
 from ..sketch.draft import Draft
+from ..sketch.hole import Derived
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand
 from ..structure.padding import padded_windows
@@ -32,6 +34,8 @@ from ._tile_plan import SHORTEST_LINE, TilePlan, Variant, block_limits, plan_til
 from ._turned_epilogue import turning_cycles
 from .injective import spread
 
+Part: TypeAlias = "str | list[str | Derived]"
+"""Of a layout: an axis, or a part of one."""
 LINE_BYTES = 64
 """Of a cache of current CPUs: so much of each row of an operand is laid out at a time, and transposed in registers.
 
@@ -86,7 +90,7 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     """Apply all steps of a plan; the model of what came out."""
     model = tile_model(plan)  # before arguments that are packed ahead are replaced
     draft.add(*plan.numbers)
-    draft.sure += plan.is_sure
+    draft.sure += plan.is_sure or plan.is_line
     draft.limits += block_limits(plan)
     if plan.still is not None:
         _keep_sums(draft, plan)
@@ -126,27 +130,43 @@ def _extend(draft: Draft, plan: TilePlan) -> None:
 
 
 def _row_panel(draft: Draft, plan: TilePlan, operand: Operand) -> str:
-    """`a[n, i, k]` -> `a_panel[n, i / rows, k, i % rows]`; the block that copies."""
+    """`a[n, i, k]` -> `a_panel[n, i / rows, k, i % rows]`; the block that copies.
+
+    Panels of all steps begin with the block of steps that they are of: `[n, k / steps, i / rows, k % steps, i % rows]`.
+    """
     label = f"{operand.name}_panel"
     rows = {t.axis.name: t.inner for t in plan.rows if t.axis.name in operand.axes}
     spatial = [a.name for a in plan.anchor.spatial if a.name in operand.axes]
     reduce = [t.axis.name for t in plan.reduce if t.axis.name in operand.axes]
     outer = [[f"{n}/", rows[n]] if n in rows else n for n in spatial]
-    layout = (*outer, *reduce, *([f"{n}%", rows[n]] for n in spatial if n in rows))
+    blocks, steps = _in_blocks(plan, reduce)
+    layout = (*blocks, *outer, *steps, *([f"{n}%", rows[n]] for n in spatial if n in rows))
     draft.do(CacheRead, block=plan.block, buffer=operand.name, scope="global", layout=layout, label=label)
     return label
 
 
 def _panel(draft: Draft, plan: TilePlan, operand: Operand) -> str:
-    """`b[n, k, j]` -> `b_panel[n, j / width, k, j % width]`; the block that copies."""
+    """`b[n, k, j]` -> `b_panel[n, j / width, k, j % width]`, or as `_row_panel` does; the block that copies."""
     label = f"{operand.name}_panel"
     fused = "*".join(n for n in plan.variant.axes if n in operand.axes)
     spatial = {a.name for a in plan.anchor.spatial}
     batch = [n for n in operand.axes if n in spatial and n not in plan.variant.axes]
     reduce = [t.axis.name for t in plan.reduce if t.axis.name in operand.axes]
-    layout = (*batch, [f"{fused}/", plan.panel_width], *reduce, [f"{fused}%", plan.panel_width])
+    blocks, steps = _in_blocks(plan, reduce)
+    layout = (*blocks, *batch, [f"{fused}/", plan.panel_width], *steps, [f"{fused}%", plan.panel_width])
     draft.do(CacheRead, block=plan.block, buffer=operand.name, scope="global", layout=layout, label=label)
     return label
+
+
+def _in_blocks(plan: TilePlan, reduce: Sequence[str]) -> tuple[list[Part], list[Part]]:
+    """Parts of a layout: the blocks of steps, where panels are of all of them, and the steps.
+
+    A tile reads its panels one block after the other. With all steps of a panel side by side those of neighbouring
+    panels would be powers of two apart, in a few sets of the caches.
+    """
+    if plan.block_steps is None:
+        return [], [*reduce]
+    return [[f"{n}/", plan.block_steps] for n in reduce], [[f"{n}%", plan.block_steps] for n in reduce]
 
 
 def _pad(draft: Draft, plan: TilePlan, panels: list[str]) -> None:

@@ -36,6 +36,11 @@ SURE = 1.05
 """Times the least estimate of all sketches up to which one whose estimates are sure is taken. Of 60 random
 convolutions (one core of an Emerald Rapids) those with lanes along channels took 1 / 1.28 of the time of the model's
 choice where they were estimated at less than 1.05 of the others (16), 1 / 1.01 up to 1.2 (12), 1 / 0.82 up to 1.5."""
+SURE_ON_CPU = 1.35
+"""The same on CPUs, where other lanes are estimated at as little as half of what they take. Of 42 convolutions (a core
+of an Emerald Rapids, the least of ten turns) lanes along channels took 1 / 1.22 of the time of the model's choice where
+they were estimated at less than 1.05 of the others (22, 1 / 0.76 to 1 / 1.92), 1 / 1.08 up to 1.35 (20, 1 / 0.69 to
+1 / 1.78)."""
 CLIMBS = 4
 """Rounds in which the candidates that the model likes best are changed a little. On an H200, 43 operators untuned took
 PyTorch's time / 1.73 without, / 1.76 to 1.81 with them; / 1.70 of 1,024 random candidates a sketch."""
@@ -72,13 +77,17 @@ class Compared:
 
 
 def likeliest(
-    sketches: Sequence[Sketch], model: CostModel | None = None, doubt: float = 0.0, rounds: int = STEPS
+    sketches: Sequence[Sketch],
+    model: CostModel | None = None,
+    doubt: float = 0.0,
+    rounds: int = STEPS,
+    near: float = SURE,
 ) -> str:
     """Return the schedule that a model predicts to be the fastest, of all sketches.
 
     With a `doubt` the first sketch's defaults stay unless it is predicted to be faster by more than that, in the
     model's scores, and where the rules give no estimate for the model to correct. The defaults of a sketch whose
-    estimates are sure are taken where they are estimated at no more than `SURE` times those of the first.
+    estimates are sure are taken where they are estimated at no more than `near` times those of the first.
     Without a model it is the one with the least estimated seconds among the first sketch's defaults and random
     candidates, and the defaults where it has no estimate. The same sketches and model give the same schedule.
     """
@@ -87,7 +96,7 @@ def likeliest(
         rows = _drawn(first, CANDIDATES // 8) if first.prior is not None else first.default[None]
         return first.schedule(_by_estimate(first, rows)[0])
     first = sketches[0]
-    if (sure := _sure_near_the_least(sketches)) is not None:
+    if (sure := sure_near_the_least(sketches, near)) is not None:
         return sure.schedule(sure.default)
     if doubt and first.prior is None:
         return first.schedule(first.default)
@@ -97,13 +106,13 @@ def likeliest(
     return best.sketch.schedule(best.rows[int(np.argmax(best.scores))])
 
 
-def _sure_near_the_least(sketches: Sequence[Sketch]) -> Sketch | None:
+def sure_near_the_least(sketches: Sequence[Sketch], near: float) -> Sketch | None:
     """The first sketch, in the order of estimates, whose estimates are sure; None where it is far from the least."""
     first, found = sketches[0], next((sketch for sketch in sketches if sketch.sure), None)
     if found is None or found is first or found.prior is None or first.prior is None:
         return found if found is first else None
     least_s, own_s = (float(each.prior(each.columns(each.default[None]))[0]) for each in (first, found) if each.prior)
-    return found if own_s <= SURE * least_s else None
+    return found if own_s <= near * least_s else None
 
 
 def compared(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.passes.schedule.compute_inline import ComputeInline
-from loopwright.search.estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, TileModel
+from loopwright.search.estimates.tile_model import APART_PACK_CYCLES, EASED, PACK_CYCLES, TileModel
 from loopwright.search.rules._tile_plan import plan_tiles, tile_model, variants
 from loopwright.search.sketch.draft import Draft
+from loopwright.search.sketch.likely import SURE_ON_CPU
 from loopwright.search.sketch.sketch import Sketch
 from loopwright.search.structure.anchor import anchors_in
 
@@ -142,6 +144,38 @@ def test_long_sums_in_lanes_along_channels_are_chosen_by_estimates(channels: int
     found = {sketch.name: sketch.sure for sketch in task.sketches}
     assert found.pop("ff_root") == found.pop("ff_inner") == (sure or dilation > 1)
     assert not any(found.values()) and ("ff_root_padded" in found) == (dilation > 1)
+
+
+@pytest.mark.parametrize(("channels", "taps", "stride"), [(300, 1, 1), (300, 1, 2), (3, 11, 1)])
+def test_sums_of_one_tap_or_few_channels_are_left_to_the_model(channels: int, taps: int, stride: int) -> None:
+    """But for pixels in one line that each tile packs, in sums over channels alone."""
+    task = lw.SearchTask(lambda: convolution(1, channels, 20, 24, taps, stride), target=CPU)
+    found = {sketch.name for sketch in task.sketches if sketch.sure}
+    assert found == ({"yy_xx_inner"} if (taps, stride) == (1, 1) else set())
+    assert {"ff_root", "yy_xx_inner"} <= {sketch.name for sketch in task.sketches}
+
+
+@pytest.mark.parametrize("behind", [SURE_ON_CPU - 0.01, SURE_ON_CPU + 0.01])
+def test_lanes_along_channels_are_taken_without_a_model_too(behind: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several threads have none: estimates of other lanes are as low as on one."""
+    task = lw.SearchTask(lambda: convolution(1, 32, 9, 32, 3), target=CPU.replace("cores=1", "cores=2"))
+    first, sure = (next(s for s in task.sketches if s.sure is wanted) for wanted in (False, True))
+    first = replace(first, prior=lambda c: np.ones(len(next(iter(c.values())))))
+    sure = replace(sure, prior=lambda c: np.full(len(next(iter(c.values()))), behind))
+    monkeypatch.setattr(task, "sketches", [first, sure])
+    chosen = sure if behind <= SURE_ON_CPU else first
+    assert task.default_schedule == chosen.schedule(chosen.default)
+
+
+def test_tails_cost_lanes_along_channels_less() -> None:
+    found = models(lambda: convolution(1, 32, 13, 32, 3))
+    model = found["ff_root"]
+    assert model.sure and not found["xx_direct"].sure
+    task = lw.SearchTask(lambda: convolution(1, 32, 13, 32, 3), target=CPU)
+    sketch = next(sketch for sketch in task.sketches if sketch.name == "ff_root")
+    columns = sketch.columns(sketch.sample(np.random.default_rng(0), 200))
+    eased, whole = model._slowed(columns), replace(model, sure=False)._slowed(columns)
+    assert (whole > 1).any() and np.allclose(eased, whole**EASED)
 
 
 @pytest.mark.parametrize("stride", [1, 2])

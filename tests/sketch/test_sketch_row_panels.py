@@ -78,7 +78,9 @@ def test_each_operand_has_a_panel_and_steps_are_whole_in_it() -> None:
         text = sketch.schedule(sketch.default)
         assert [f'lw-pad{{block="T_matmul" loop="{axis}"' in text for axis in "ijk"] == [True] * 3
         assert 'label="a_panel"' in text and 'label="b_panel"' in text
-        assert ('lw-compute-at{block="a_panel"' in text) is (sketch.name == "j_inner_rows")
+        inner = sketch.name == "j_inner_rows"
+        assert ('lw-compute-at{block="a_panel"' in text) is inner
+        assert ('buffer="b" scope="global" layout="k/<T_matmul_block_steps>"' in sketch.template) is not inner
 
 
 def test_axes_that_are_packed_ahead_are_not_extended() -> None:
