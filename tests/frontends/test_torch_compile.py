@@ -16,7 +16,7 @@ from torch_watched import Watched, close, compiled_regions, with_gradients  # no
 import loopwright as lw  # noqa: E402
 from loopwright.backends.targets import resolve_target  # noqa: E402
 from loopwright.dialects.target import parse_target  # noqa: E402
-from loopwright.frontends.torch import partition  # noqa: E402
+from loopwright.frontends.torch import partition, recurrent_layers  # noqa: E402
 from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
 from loopwright.frontends.torch.decompositions import decompositions, export_decompositions  # noqa: E402
 from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
@@ -346,6 +346,52 @@ def test_gradients_are_those_of_pytorch(name: str) -> None:
     assert all(graph.regions for graph in watched.graphs)
 
 
+class Tagger(nn.Module):
+    """A recurrent layer between others."""
+
+    def __init__(self, kind: Any) -> None:
+        super().__init__()
+        self.first, self.body, self.head = nn.Linear(3, 4), kind(4, 5, bidirectional=True), nn.Linear(10, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.body(torch.relu(self.first(x)))[0]).log_softmax(-1)
+
+
+@pytest.mark.parametrize("most", [512, 5])
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_are_unrolled_and_long_ones_stay(
+    kind: Any, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recurrent_layers, "MOST_CELLS", most)
+    module, x = Tagger(kind).eval(), torch.randn(3, 2, 3)
+    watched = Watched(module)
+    with torch.no_grad():
+        close(watched(x), module(x))
+    assert len(watched.regions) == len(watched.graphs) == (1 if most > 6 else 2) and not watched.stays
+
+
+def test_layers_of_packed_sequences_and_of_open_lengths_stay() -> None:
+    layer, rows = nn.LSTM(3, 4, batch_first=True), torch.randn(3, 5, 3)
+
+    def packed(x: Any) -> Any:
+        given = nn.utils.rnn.pack_padded_sequence(x * 2, torch.tensor([5, 3, 1]), batch_first=True)
+        return nn.utils.rnn.pad_packed_sequence(layer(given)[0], batch_first=True)[0] * 2
+
+    with torch.no_grad():
+        close(Watched(packed)(rows), packed(rows))
+        watched = Watched(lambda x: torch.tanh(layer(x * 2)[0] * 3))
+        for steps in (5, 4):
+            close(watched(rows[:, :steps]), torch.tanh(layer(rows[:, :steps] * 2)[0] * 3))
+    assert watched.regions
+
+
+def test_recurrent_layers_are_traced_where_the_backend_is_asked_for_by_its_name() -> None:
+    with torch._dynamo.config.patch(allow_rnn=False):
+        torch._dynamo.backends.registry._COMPILER_FNS.pop("loopwright", None)
+        torch.compile(nn.GRU(3, 4), backend="loopwright")
+        assert torch._dynamo.config.allow_rnn
+
+
 def test_gradients_of_an_lstm_that_dynamo_traces() -> None:
     """The data of the first layer needs no gradient, and PyTorch would take an operator for inference there."""
 
@@ -357,8 +403,7 @@ def test_gradients_of_an_lstm_that_dynamo_traces() -> None:
         def forward(self, x: Any) -> Any:
             return self.head(self.body(x)[0][-1])
 
-    with torch._dynamo.config.patch(allow_rnn=True):
-        watched = with_gradients(Last(), (torch.randn(3, 2, 4),))
+    watched = with_gradients(Last(), (torch.randn(3, 2, 4),))
     assert {graph.kind for graph in watched.graphs} == {"forward", "backward"}
     assert torch._C._get_mkldnn_enabled() and not [name for name in watched.stays if "rnn" in name]
 
