@@ -110,6 +110,9 @@ def _multiplied(pairs: Pairs, node: FxNode, given: Arguments) -> FxNode:
     a, b = given["self"], given["other"]
     if not _is_complex(a):
         a, b = b, a
+    if isinstance(a, complex) and not _is_complex(b):
+        parts = [pairs.call(pairs.aten.mul.Tensor, b, part) for part in (a.real, a.imag)]
+        return joined(pairs, parts[0], parts[1], node.meta["val"].shape)
     if not _is_complex(b):
         return pairs.call(pairs.aten.mul.Tensor, pairs.of(a), _beside_pairs(pairs, b))
     if isinstance(b, complex):
