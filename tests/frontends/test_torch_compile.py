@@ -19,6 +19,7 @@ from loopwright.dialects.target import parse_target  # noqa: E402
 from loopwright.frontends.torch import partition, recurrent_layers  # noqa: E402
 from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
 from loopwright.frontends.torch.decompositions import decompositions, export_decompositions  # noqa: E402
+from loopwright.frontends.torch.discovery import converters  # noqa: E402
 from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
 from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
 from loopwright.frontends.torch.region import RegionWarning  # noqa: E402
@@ -392,6 +393,19 @@ def test_recurrent_layers_are_traced_where_the_backend_is_asked_for_by_its_name(
         assert torch._dynamo.config.allow_rnn
 
 
+@pytest.mark.parametrize(("kind", "gates"), [(nn.LSTMCell, 4), (nn.GRUCell, 3)])
+def test_cells_of_cuda_devices_are_taken_apart(kind: Any, gates: int) -> None:
+    """On CUDA devices PyTorch has an operator for what is behind a cell's products, with their biases."""
+    layer, x, state = kind(3, 5), torch.randn(2, 3), torch.randn(2, 5)
+    name = "_thnn_fused_lstm_cell" if gates == 4 else "_thnn_fused_gru_cell"
+    taken_apart = decompositions()[getattr(torch.ops.aten, name).default]
+    products, biases = (x @ layer.weight_ih.t(), state @ layer.weight_hh.t()), (layer.bias_ih, layer.bias_hh)
+    made = taken_apart(*products, state, *biases)
+    wanted = layer(x, (state, state)) if gates == 4 else [layer(x, state)]
+    close(list(made[: len(wanted)]), list(wanted))
+    assert getattr(torch.ops.aten, name).default not in decompositions(True)
+
+
 def test_gradients_of_an_lstm_that_dynamo_traces() -> None:
     """The data of the first layer needs no gradient, and PyTorch would take an operator for inference there."""
 
@@ -526,18 +540,37 @@ def test_threads_share_a_compiled_model() -> None:
     assert bound is not None and len(bound.frames) <= 3, "memory for each thread that ran at once"
 
 
-def test_region_that_does_not_compile_runs_in_pytorch(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (BuildError("kernel k does not compile: no"), "kernel k does not compile: no"),
+        (KeyError("k"), "a bug of loopwright, KeyError: 'k'"),
+    ],
+)
+def test_region_that_does_not_compile_runs_in_pytorch(
+    error: Exception, sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     def fail(*_: Any, **__: Any) -> Any:
-        raise BuildError("kernel k does not compile: no")
+        raise error
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # nothing is kept there
     monkeypatch.setattr("loopwright.frontends.torch.region.compile", fail)
     module, inputs = model("mlp")
-    with torch.no_grad(), pytest.warns(RegionWarning, match="fused_0 runs in PyTorch: kernel k does not compile"):
+    with torch.no_grad(), pytest.warns(RegionWarning, match=f"fused_0 runs in PyTorch: {sentence}"):
         watched = Watched(module)
         close(watched(*inputs), module(*inputs))
     with torch.no_grad():
         close(watched(*inputs), module(*inputs))
+
+
+def test_operators_whose_converter_has_a_bug_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(node: Any) -> Any:
+        raise IndexError("no such axis")
+
+    monkeypatch.setitem(converters(), "tanh.default", fail)
+    why = "operator tanh.default is not converted: a bug of loopwright, IndexError: no such axis"
+    report = lw.torch.explain(lambda x: torch.tanh(x * 2 + 1), torch.randn(3))
+    assert report.stays == {("tanh.default", why): 1}
 
 
 def test_views_of_strides_that_tracing_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
