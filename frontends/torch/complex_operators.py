@@ -296,12 +296,12 @@ def _indexed(pairs: Pairs, node: FxNode, given: Arguments) -> FxNode:
     return pairs.call(node.target, pairs.of(given["self"]), given["indices"])
 
 
-@aten("full.default")
+@aten("full.default", "full_like.default", "zeros_like.default")
 def _filled(pairs: Pairs, node: FxNode, given: Arguments) -> FxNode:
-    if given["fill_value"]:
+    if given.get("fill_value"):
         raise UnsupportedNode("complex tensors of one number stay PyTorch's")
     kind = node.meta["val"]
-    return pairs.call(node.target, [*kind.shape, 2], 0.0, dtype=kind.dtype.to_real(), device=kind.device)
+    return pairs.call(pairs.aten.full.default, [*kind.shape, 2], 0.0, dtype=kind.dtype.to_real(), device=kind.device)
 
 
 _READERS = (_seen_as_real, _size, _angle)
