@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .importer import SIZED_BY_VALUES
-from .model import inputs_of, nodes_of
+from .model import OLDEST, inputs_of, nodes_of, opsets
+from .tail_operators import Compile, tail_operators
 from .versions import Versions
 
 if TYPE_CHECKING:
@@ -65,7 +66,9 @@ def versions_of(
     made = [name for name in dict.fromkeys([*wanted, *outputs]) if name in of_first]
     head = Versions(_head(model, first, made), target, options, most) if made else None
     given = [name for name in wanted if name in of_first or name in of_inputs]
-    return DividedModel(head, made, _tail(model, last, given, outputs), given, outputs)
+    return DividedModel(
+        head, made, _tail(model, last, given, outputs, lambda one: Versions(one, target, options)), given, outputs
+    )
 
 
 def _parts(model: ModelProto) -> tuple[list[NodeProto], list[NodeProto]]:
@@ -114,7 +117,7 @@ def _head(model: ModelProto, nodes: Sequence[NodeProto], outputs: Sequence[str])
 
 
 def _tail(
-    model: ModelProto, nodes: Sequence[NodeProto], given: Sequence[str], outputs: Sequence[str]
+    model: ModelProto, nodes: Sequence[NodeProto], given: Sequence[str], outputs: Sequence[str], compiled: Compile
 ) -> ReferenceEvaluator:
     from onnx import TypeProto, helper
     from onnx.reference import ReferenceEvaluator
@@ -128,4 +131,7 @@ def _tail(
         [helper.make_value_info(name, TypeProto()) for name in outputs if name in made],
         [tensor for tensor in model.graph.initializer if tensor.name in read],
     )
-    return ReferenceEvaluator(helper.make_model(graph, opset_imports=model.opset_import, functions=model.functions))
+    weights = {tensor.name: tensor for tensor in graph.initializer}
+    made_by = tail_operators(weights, opsets(model).get("", OLDEST), compiled)
+    proto = helper.make_model(graph, opset_imports=model.opset_import, functions=model.functions)
+    return ReferenceEvaluator(proto, new_ops=made_by)

@@ -10,6 +10,7 @@ from .buckets import Buckets
 from .decompositions import decompositions
 from .graph import CompiledGraph
 from .options import TorchOptions
+from .recurrent_layers import compiled_around_long_layers, trace_recurrent_layers
 from .versions import Versions, has_symbols
 
 GraphModule = Any
@@ -26,7 +27,18 @@ _TO_DO = (
 """Notes of AOTAutograd's on a graph that are empty or 0 where nothing has to be done around it."""
 
 
-def backend(
+def __getattr__(name: str) -> Any:
+    """Return the backend as `backend`: who takes it, as torch.compile does by its name, has recurrent layers traced.
+
+    Dynamo asks for that before it calls a backend.
+    """
+    if name != "backend":
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    trace_recurrent_layers()
+    return _backend
+
+
+def _backend(
     gm: GraphModule, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **others: Any
 ) -> Compiled:
     """Compile a graph of torch.compile; `options` are those of TorchOptions, ValueError names one that is none."""
@@ -43,6 +55,9 @@ def compiled_by(options: TorchOptions, observe: Observer | None = None, kernels:
         import torch
         from torch._dynamo.backends.common import aot_autograd
 
+        in_parts = compiled_around_long_layers(gm, compile_all)
+        if in_parts is not None:
+            return in_parts
         direct: list[Compiled] = []
 
         def of(kind: str) -> Compiled:

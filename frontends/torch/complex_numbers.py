@@ -9,7 +9,7 @@ from .complex_operators import Convert, converters_from_pairs, converters_to_pai
 from .errors import UnsupportedNode
 from .folding import real_tensors
 from .importer import FxNode, arguments_of, is_getitem, name_of
-from .spectra import to_real_numbers, to_spectrum, transformed
+from .spectra import is_quick, to_real_numbers, to_spectrum, transformed
 
 GraphModule = Any
 _SPECTRA: Mapping[str, Convert] = {"_fft_r2c.default": to_spectrum, "_fft_c2c.default": transformed}
@@ -20,7 +20,8 @@ def take_complex_numbers_apart(gm: GraphModule, spectra: bool = False) -> None:
     """Compute what real numbers are read from complex ones by operators on pairs, as far back as these have a form.
 
     Rotations of queries and keys are such, and filters of spectra. Fourier transforms are products with tables if
-    `spectra`. What has no form on pairs, and what is returned or read by it, is computed on complex numbers as before.
+    `spectra`, otherwise where that is faster than PyTorch's. What has no form on pairs, and what is returned or read by
+    it, is computed on complex numbers as before.
     """
     rewriting = _Rewriting(gm, spectra)
     for node in list(gm.graph.nodes):
@@ -46,11 +47,9 @@ class _Rewriting:
     """A graph whose complex nodes get pairs, each before the first node that asks for them."""
 
     def __init__(self, gm: GraphModule, spectra: bool) -> None:
-        self.gm = gm
-        self._to_pairs, self._from_pairs = dict(converters_to_pairs()), dict(converters_from_pairs())
-        if spectra:
-            self._to_pairs.update(_SPECTRA)
-            self._from_pairs.update(_REAL_SPECTRA)
+        self.gm, self._spectra = gm, spectra
+        self._to_pairs = {**converters_to_pairs(), **_SPECTRA}
+        self._from_pairs = {**converters_from_pairs(), **_REAL_SPECTRA}
         self._pairs: dict[FxNode, FxNode] = {}
 
     @property
@@ -61,16 +60,21 @@ class _Rewriting:
 
     def read(self, node: FxNode) -> None:
         """Replace a node that reads complex numbers, unless that would return an input in the place of a view."""
-        convert = self._from_pairs.get(name_of(node))
+        convert = self._form(node, self._from_pairs)
         if convert is None:
             return
         try:
             with self.gm.graph.inserting_before(node):
                 made = convert(self, node, arguments_of(node))
-        except UnsupportedNode:
-            return  # and what was added is read by nobody
+        except Exception:  # it has no form on pairs, be it by a bug of ours, and what was added is read by nobody
+            return
         if made.op == "call_function" or all(user.op != "output" for user in node.users):
             node.replace_all_uses_with(made)
+
+    def _form(self, node: FxNode, known: Mapping[str, Convert]) -> Convert | None:
+        name = name_of(node)
+        is_left = name in (*_SPECTRA, *_REAL_SPECTRA) and not self._spectra and not is_quick(node, arguments_of(node))
+        return None if is_left else known.get(name)
 
     def of(self, node: FxNode) -> FxNode:
         """Return the pairs of a complex tensor, or of a real one."""
@@ -82,7 +86,7 @@ class _Rewriting:
         if not _is_complex(node):
             zeros = self.call(self.aten.zeros_like.default, node)
             return joined(self, node, zeros, node.meta["val"].shape)
-        convert = self._to_pairs.get(name_of(node)) if node.op == "call_function" else None
+        convert = self._form(node, self._to_pairs) if node.op == "call_function" else None
         if convert is not None:
             return convert(self, node, arguments_of(node))
         if node.meta["val"].is_conj():

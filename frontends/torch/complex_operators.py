@@ -110,6 +110,9 @@ def _multiplied(pairs: Pairs, node: FxNode, given: Arguments) -> FxNode:
     a, b = given["self"], given["other"]
     if not _is_complex(a):
         a, b = b, a
+    if isinstance(a, complex) and not _is_complex(b):
+        parts = [pairs.call(pairs.aten.mul.Tensor, b, part) for part in (a.real, a.imag)]
+        return joined(pairs, parts[0], parts[1], node.meta["val"].shape)
     if not _is_complex(b):
         return pairs.call(pairs.aten.mul.Tensor, pairs.of(a), _beside_pairs(pairs, b))
     if isinstance(b, complex):
@@ -293,12 +296,12 @@ def _indexed(pairs: Pairs, node: FxNode, given: Arguments) -> FxNode:
     return pairs.call(node.target, pairs.of(given["self"]), given["indices"])
 
 
-@aten("full.default")
+@aten("full.default", "full_like.default", "zeros_like.default")
 def _filled(pairs: Pairs, node: FxNode, given: Arguments) -> FxNode:
-    if given["fill_value"]:
+    if given.get("fill_value"):
         raise UnsupportedNode("complex tensors of one number stay PyTorch's")
     kind = node.meta["val"]
-    return pairs.call(node.target, [*kind.shape, 2], 0.0, dtype=kind.dtype.to_real(), device=kind.device)
+    return pairs.call(pairs.aten.full.default, [*kind.shape, 2], 0.0, dtype=kind.dtype.to_real(), device=kind.device)
 
 
 _READERS = (_seen_as_real, _size, _angle)

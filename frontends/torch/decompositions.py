@@ -32,6 +32,8 @@ def decompositions(training: bool = False) -> Mapping[Any, Callable[..., Any]]:
     table = {**_with_own(core()), torch.ops.aten.histc.default: _small_histogram}
     if training:
         del table[torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default]
+        for cell in _CELLS:  # their gradients read what is not computed here
+            del table[getattr(torch.ops.aten, cell).default]
     return table
 
 
@@ -55,6 +57,7 @@ def _with_own(core: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[...,
         aten.mkldnn_rnn_layer.default: _lstm_layer,
         aten._trilinear.default: _trilinear,
         aten.masked_scatter.default: _masked_scatter,
+        **{getattr(aten, name).default: cell for name, cell in _CELLS.items()},
     }
     for kept in _KEPT:
         packet = getattr(aten, kept)
@@ -185,6 +188,39 @@ def _lstm_layer(
     shape = (1, *h.shape)
     stacked = torch.stack([outputs[time] for time in range(inputs.shape[0])])
     return stacked, h.view(shape), c.view(shape), inputs.new_empty(0, dtype=torch.uint8)
+
+
+def _lstm_cell(
+    inputs: Tensor, hidden: Tensor, cell: Tensor, input_bias: Tensor | None = None, hidden_bias: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A cell of an LSTM behind its products, (batch, 4 x width), as CUDA devices have it: its states."""
+    import torch
+
+    i, f, new, o = _biased(inputs + hidden, input_bias, hidden_bias).chunk(4, dim=1)
+    made = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(new)
+    return torch.sigmoid(o) * torch.tanh(made), made, inputs.new_empty(inputs.shape)
+
+
+def _gru_cell(
+    inputs: Tensor, hidden: Tensor, state: Tensor, input_bias: Tensor | None = None, hidden_bias: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """A cell of a GRU behind its products, (batch, 3 x width), as CUDA devices have it: its state."""
+    import torch
+
+    (r, z, new), (hidden_r, hidden_z, hidden_new) = (
+        _biased(gates, bias).chunk(3, dim=1) for gates, bias in ((inputs, input_bias), (hidden, hidden_bias))
+    )
+    new = torch.tanh(new + torch.sigmoid(r + hidden_r) * hidden_new)
+    return new + torch.sigmoid(z + hidden_z) * (state - new), inputs.new_empty((*state.shape[:-1], 5 * state.shape[-1]))
+
+
+def _biased(gates: Tensor, *biases: Tensor | None) -> Tensor:
+    for bias in biases:
+        gates = gates if bias is None else gates + bias
+    return gates
+
+
+_CELLS: Mapping[str, Callable[..., Any]] = {"_thnn_fused_lstm_cell": _lstm_cell, "_thnn_fused_gru_cell": _gru_cell}
 
 
 def _trilinear(

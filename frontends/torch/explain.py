@@ -12,6 +12,7 @@ from .backend import compiled_by
 from .graph import CompiledGraph
 from .importer import FxNode, is_getitem, name_of
 from .options import TorchOptions
+from .recurrent_layers import trace_recurrent_layers
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ def explain(model: Callable[..., Any], *inputs: Any, options: Mapping[str, Any] 
     import torch
     from torch._dynamo.utils import counters
 
+    trace_recurrent_layers()
     graphs: list[CompiledGraph] = []
     before = Counter(counters["graph_break"])
     known = TorchOptions.of(options)

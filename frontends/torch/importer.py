@@ -121,7 +121,14 @@ def refusal(node: FxNode, is_folded: bool = False, units: MatrixUnits = NO_UNITS
         convert(net, node, inputs, not is_folded, units)
     except (UnsupportedNode, ExpressionError, ValueError) as error:
         return str(error)
+    except Exception as error:  # a bug of ours is no reason not to run the model
+        return f"operator {name_of(node)} is not converted: {bug(error)}"
     return None
+
+
+def bug(error: Exception) -> str:
+    """Return the words for an error that nobody foresaw, where PyTorch runs what it stands in the way of."""
+    return f"a bug of loopwright, {type(error).__name__}: {error}"
 
 
 def _given(net: Network, node: FxNode) -> Value:

@@ -24,11 +24,12 @@ from ...graph.layout import in_layout
 from ...graph.network import Network, Value
 from ...graph.precision import in_precision
 from ...graph.runtime.network import CompiledNetwork
+from ...search.measure.check import WrongKernelError
 from .background import tune_beside
 from .collector import old_objects_spared
 from .devices import Frame, Loaded, RegionDevice, region_device
 from .fused_steps import count_fused_steps
-from .importer import FxNode, GraphImport, as_seen, constant_of
+from .importer import FxNode, GraphImport, as_seen, bug, constant_of
 from .kept_networks import keep, kept, key_of
 from .model_key import records_of
 from .options import BACKGROUND, TorchOptions
@@ -253,9 +254,18 @@ class Region:
             try:
                 self._bound = self._of_modules[self._parameters(arguments)] = self._compiled(arguments, device)
             except _FAILURES as error:
-                self.failure = str(error)
-                warnings.warn(f"{self.name} runs in PyTorch: {error}", RegionWarning, stacklevel=4)
+                self._fail(str(error))
+            except WrongKernelError:
+                raise
+            except Exception as error:  # a bug of ours is no reason not to run the model
+                if _AT_THE_END in str(error):
+                    raise
+                self._fail(bug(error))
             return self._bound if self.failure is None else None
+
+    def _fail(self, why: str) -> None:
+        self.failure = why
+        warnings.warn(f"{self.name} runs in PyTorch: {why}", RegionWarning, stacklevel=5)
 
     def _parameters(self, arguments: Sequence[Tensor] | Mapping[int, Tensor]) -> tuple[int, ...]:
         """The identities of the parameters: nothing is kept of those that are gone, whose numbers others may get."""

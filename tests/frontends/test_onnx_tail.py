@@ -101,17 +101,86 @@ def test_what_is_refused_before_them_is_refused() -> None:
 
 
 @pytest.mark.parametrize("centred", [0, 1])
-@pytest.mark.parametrize("given", ["most overlap least", "most overlap"])
+@pytest.mark.parametrize("given", ["most overlap least", "most overlap", "number overlap"])
 def test_the_same_boxes_are_chosen_as_by_onnxruntime(given: str, centred: int) -> None:
     random = np.random.default_rng(2)
     boxes = random.integers(-4, 5, (2, 30, 4)).astype(np.float32)  # flipped, empty and equal ones among them
     scores = random.integers(0, 6, (2, 3, 30)).astype(np.float32) / 8
     if centred:
         boxes = np.abs(boxes)
-    weights = {"most": np.array([7]), "overlap": np.array([0.25], np.float32), "least": np.array([0.25], np.float32)}
+    weights = {
+        "most": np.array([7]),
+        "number": np.array(4),
+        "overlap": np.array([0.25], np.float32),
+        "least": np.array([0.25], np.float32),
+    }
     nodes = [node("NonMaxSuppression", f"boxes scores {given}", "y", center_point_box=centred)]
     used = {name: weights[name] for name in given.split()}
     proto = model(nodes, {"boxes": boxes.shape, "scores": scores.shape}, ["y"], used, 17)
     proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.INT64, ["n", 3]))
     ours, theirs = both(proto, {"boxes": boxes, "scores": scores})
     np.testing.assert_array_equal(ours[0], theirs[0])
+
+
+_HALVES = {"w": np.ones((3, 2, 2, 2), np.float32) / 8, "v": np.arange(12, dtype=np.float32).reshape(4, 3) / 9}
+_BOXES: dict[str, tuple[list[onnx.NodeProto], dict[str, Any]]] = {
+    "pooled": ([node("RoiAlign", "maps some which", "y", output_height=3, output_width=2)], {}),
+    "pooled by two samples": ([node("RoiAlign", "maps some which", "y", output_width=3, sampling_ratio=2)], {}),
+    "pooled from their corners": (
+        [node("RoiAlign", "maps some which", "y", coordinate_transformation_mode="output_half_pixel")],
+        {},
+    ),
+    "the largest": ([node("RoiAlign", "maps some which", "y", sampling_ratio=1, mode="max")], {}),
+    "convolved": (
+        [
+            node("RoiAlign", "maps some which", "r", output_height=4, output_width=4, sampling_ratio=1),
+            node("Conv", "r w", "c", strides=[2, 2]),
+            node("ConvTranspose", "c w", "y"),
+        ],
+        _HALVES,
+    ),
+    "multiplied": ([node("Gemm", "some v", "g"), node("Transpose", "v", "t"), node("MatMul", "g t", "y")], _HALVES),
+    "multiplied by weights": ([node("MatMul", "some v", "y")], _HALVES),
+    "scattered": (
+        [
+            node("Shape", "some", "shape"),
+            node("ConstantOfShape", "shape", "zeros"),
+            node("ArgMax", "some", "best", axis=1),
+            node("Neg", "best", "minus"),
+            node("ReduceMax", "some", "top", axes=[1]),
+            node("ScatterElements", "zeros minus top", "y", axis=1),
+        ],
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _BOXES)
+def test_boxes_that_are_chosen_are_read_as_by_onnxruntime(name: str) -> None:
+    """Several numbers of boxes, none among them, go through operators with weights, whose kernels are for 1, 2, 4 .."""
+    behind, weights = _BOXES[name]
+    nodes = [
+        node("NonZero", "asked", "at"),
+        node("Squeeze", "at zero", "places"),
+        node("Gather", "boxes places", "some"),
+        node("Gather", "images places", "which"),
+        *behind,
+    ]
+    inputs = {"maps": [2, 2, 6, 5], "boxes": [7, 4], "images": [7], "asked": [7]}
+    proto = model(nodes, inputs, ["y"], {"zero": np.array([0]), **weights}, 17)
+    proto.graph.input[2].type.tensor_type.elem_type = TensorProto.INT64
+    random = np.random.default_rng(3)
+    corners = random.uniform(-2, 5, (7, 2))
+    boxes = np.concatenate([corners, corners + random.uniform(0, 6, (7, 2))], axis=1).astype(np.float32)
+    session = lw.onnx.InferenceSession(proto)
+    theirs = onnxruntime.InferenceSession(proto.SerializeToString())
+    for count in (5, 7, 0):
+        feeds = {
+            "maps": random.standard_normal((2, 2, 6, 5)).astype(np.float32),
+            "boxes": boxes,
+            "images": np.arange(7) % 2,
+            "asked": (np.arange(7) < count).astype(np.float32),
+        }
+        (found,), (wanted,) = session.run(None, feeds), theirs.run(None, feeds)
+        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

@@ -16,9 +16,10 @@ from torch_watched import Watched, close, compiled_regions, with_gradients  # no
 import loopwright as lw  # noqa: E402
 from loopwright.backends.targets import resolve_target  # noqa: E402
 from loopwright.dialects.target import parse_target  # noqa: E402
-from loopwright.frontends.torch import partition  # noqa: E402
+from loopwright.frontends.torch import partition, recurrent_layers  # noqa: E402
 from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
 from loopwright.frontends.torch.decompositions import decompositions, export_decompositions  # noqa: E402
+from loopwright.frontends.torch.discovery import converters  # noqa: E402
 from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
 from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
 from loopwright.frontends.torch.region import RegionWarning  # noqa: E402
@@ -130,7 +131,8 @@ def test_explanation_names_graph_breaks() -> None:
 
 
 def test_explanation_of_what_torch_compile_does_not_take() -> None:
-    report = lw.torch.explain(nn.LSTM(4, 4), torch.randn(3, 2, 4))
+    eager = torch._dynamo.disable(torch.tanh)
+    report = lw.torch.explain(lambda x: eager(x), torch.randn(3, 2, 4))
     assert str(report).startswith("torch.compile takes no graph out of the model, which runs in PyTorch")
 
 
@@ -346,6 +348,66 @@ def test_gradients_are_those_of_pytorch(name: str) -> None:
     assert all(graph.regions for graph in watched.graphs)
 
 
+class Tagger(nn.Module):
+    """A recurrent layer between others."""
+
+    def __init__(self, kind: Any) -> None:
+        super().__init__()
+        self.first, self.body, self.head = nn.Linear(3, 4), kind(4, 5, bidirectional=True), nn.Linear(10, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.body(torch.relu(self.first(x)))[0]).log_softmax(-1)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("kind", "most"), [(nn.RNN, 512), (nn.GRU, 5), (nn.LSTM, 512), (nn.LSTM, 5), (nn.GRU, 512)])
+def test_recurrent_layers_are_unrolled_and_long_ones_stay(
+    kind: Any, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recurrent_layers, "MOST_CELLS", most)
+    module, x = Tagger(kind).eval(), torch.randn(3, 2, 3)
+    watched = Watched(module)
+    with torch.no_grad():
+        close(watched(x), module(x))
+    assert len(watched.regions) == len(watched.graphs) == (1 if most > 6 else 2) and not watched.stays
+
+
+@pytest.mark.slow(1.2)
+def test_layers_of_packed_sequences_and_of_open_lengths_stay() -> None:
+    layer, rows = nn.LSTM(3, 4, batch_first=True), torch.randn(3, 5, 3)
+
+    def packed(x: Any) -> Any:
+        given = nn.utils.rnn.pack_padded_sequence(x * 2, torch.tensor([5, 3, 1]), batch_first=True)
+        return nn.utils.rnn.pad_packed_sequence(layer(given)[0], batch_first=True)[0] * 2
+
+    with torch.no_grad():
+        close(Watched(packed)(rows), packed(rows))
+        watched = Watched(lambda x: torch.tanh(layer(x * 2)[0] * 3))
+        for steps in (5, 4):
+            close(watched(rows[:, :steps]), torch.tanh(layer(rows[:, :steps] * 2)[0] * 3))
+    assert watched.regions
+
+
+def test_recurrent_layers_are_traced_where_the_backend_is_asked_for_by_its_name() -> None:
+    with torch._dynamo.config.patch(allow_rnn=False):
+        torch._dynamo.backends.registry._COMPILER_FNS.pop("loopwright", None)
+        torch.compile(nn.GRU(3, 4), backend="loopwright")
+        assert torch._dynamo.config.allow_rnn
+
+
+@pytest.mark.parametrize(("kind", "gates"), [(nn.LSTMCell, 4), (nn.GRUCell, 3)])
+def test_cells_of_cuda_devices_are_taken_apart(kind: Any, gates: int) -> None:
+    """On CUDA devices PyTorch has an operator for what is behind a cell's products, with their biases."""
+    layer, x, state = kind(3, 5), torch.randn(2, 3), torch.randn(2, 5)
+    name = "_thnn_fused_lstm_cell" if gates == 4 else "_thnn_fused_gru_cell"
+    taken_apart = decompositions()[getattr(torch.ops.aten, name).default]
+    products, biases = (x @ layer.weight_ih.t(), state @ layer.weight_hh.t()), (layer.bias_ih, layer.bias_hh)
+    made = taken_apart(*products, state, *biases)
+    wanted = layer(x, (state, state)) if gates == 4 else [layer(x, state)]
+    close(list(made[: len(wanted)]), list(wanted))
+    assert getattr(torch.ops.aten, name).default not in decompositions(True)
+
+
 def test_gradients_of_an_lstm_that_dynamo_traces() -> None:
     """The data of the first layer needs no gradient, and PyTorch would take an operator for inference there."""
 
@@ -357,8 +419,7 @@ def test_gradients_of_an_lstm_that_dynamo_traces() -> None:
         def forward(self, x: Any) -> Any:
             return self.head(self.body(x)[0][-1])
 
-    with torch._dynamo.config.patch(allow_rnn=True):
-        watched = with_gradients(Last(), (torch.randn(3, 2, 4),))
+    watched = with_gradients(Last(), (torch.randn(3, 2, 4),))
     assert {graph.kind for graph in watched.graphs} == {"forward", "backward"}
     assert torch._C._get_mkldnn_enabled() and not [name for name in watched.stays if "rnn" in name]
 
@@ -481,18 +542,37 @@ def test_threads_share_a_compiled_model() -> None:
     assert bound is not None and len(bound.frames) <= 3, "memory for each thread that ran at once"
 
 
-def test_region_that_does_not_compile_runs_in_pytorch(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (BuildError("kernel k does not compile: no"), "kernel k does not compile: no"),
+        (KeyError("k"), "a bug of loopwright, KeyError: 'k'"),
+    ],
+)
+def test_region_that_does_not_compile_runs_in_pytorch(
+    error: Exception, sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     def fail(*_: Any, **__: Any) -> Any:
-        raise BuildError("kernel k does not compile: no")
+        raise error
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # nothing is kept there
     monkeypatch.setattr("loopwright.frontends.torch.region.compile", fail)
     module, inputs = model("mlp")
-    with torch.no_grad(), pytest.warns(RegionWarning, match="fused_0 runs in PyTorch: kernel k does not compile"):
+    with torch.no_grad(), pytest.warns(RegionWarning, match=f"fused_0 runs in PyTorch: {sentence}"):
         watched = Watched(module)
         close(watched(*inputs), module(*inputs))
     with torch.no_grad():
         close(watched(*inputs), module(*inputs))
+
+
+def test_operators_whose_converter_has_a_bug_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(node: Any) -> Any:
+        raise IndexError("no such axis")
+
+    monkeypatch.setitem(converters(), "tanh.default", fail)
+    why = "operator tanh.default is not converted: a bug of loopwright, IndexError: no such axis"
+    report = lw.torch.explain(lambda x: torch.tanh(x * 2 + 1), torch.randn(3))
+    assert report.stays == {("tanh.default", why): 1}
 
 
 def test_views_of_strides_that_tracing_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:

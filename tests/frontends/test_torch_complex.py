@@ -28,6 +28,7 @@ ON_COMPLEX: dict[str, Callable[[Any, Any], Any]] = {
     "product with real numbers": lambda a, b: b.abs() * a,
     "product of axes": lambda a, b: a[:, :1] * b[:1],
     "product with numbers": lambda a, b: a * 2 * (0.5 - 1j) + b,
+    "product of real tensors with numbers": lambda a, b: a.abs() * (0.5 - 1j) + 1j * b.abs(),
     "quotient": lambda a, b: a / (b.abs() + 1) / 3,
     "quotient of complex numbers": lambda a, b: a / (b + 3) + (b * 1e-30) / (a * 1e-30) / (2 - 1j),
     "inverse": lambda a, b: 1 / a - a.reciprocal(),

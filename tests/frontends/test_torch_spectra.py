@@ -8,6 +8,8 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
+from torch_watched import Watched, close  # noqa: E402
+
 import loopwright as lw  # noqa: E402
 from loopwright.frontends.torch.errors import TorchImportError  # noqa: E402
 
@@ -65,3 +67,28 @@ def test_spectra_that_are_returned_are_refused() -> None:
 def test_tables_have_a_largest_size() -> None:
     with pytest.raises(TorchImportError, match="_fft_r2c"):
         imported(lambda x: torch.fft.fft(x).abs(), torch.zeros(1, 5000))
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "extents", "stays"),
+    [
+        ("along an axis", lambda x: torch.fft.irfft(torch.fft.rfft(x * 2) * 1j, n=x.shape[-1]) + 1, (2, 12), False),
+        ("too long", lambda x: torch.fft.rfft(x * 2).abs() + 1, (2, 130), True),
+        ("of two axes", lambda x: torch.fft.irfft2(_lowest(torch.fft.rfft2(x)), s=(6, 8)) * 2, (2, 6, 8), False),
+    ],
+)
+def test_small_transforms_are_ours_under_torch_compile(
+    name: str, function: Callable[[Any], Any], extents: tuple[int, ...], stays: bool
+) -> None:
+    data = torch.from_numpy(np.random.default_rng(0).standard_normal(extents).astype(np.float32))
+    watched = Watched(function)
+    with torch.no_grad():
+        close(watched(data), function(data))
+    assert bool(watched.stays) == ("_fft_r2c" in watched.stays) == stays
+
+
+def _lowest(spectrum: Any) -> Any:
+    """A spectrum of its lowest bins alone, written into zeros, as Fourier neural operators do."""
+    made = torch.zeros_like(spectrum)
+    made[:, :3, :3] = spectrum[:, :3, :3] * (1 - 2j)
+    return made

@@ -176,6 +176,26 @@ SAMPLED: dict[str, tuple[Callable[[Tensor, Tensor], Any], Tensor, Tensor]] = {
         torch.tensor([1, 0, 4, 4]),
         _floats(5, 3),
     ),
+    "bags with weights and padding": (
+        lambda i, w: F.embedding_bag(i, w, mode="sum", padding_idx=4, per_sample_weights=w[: i.shape[0], : i.shape[1]]),
+        torch.tensor([[1, 0, 4], [4, 4, 4]]),
+        _floats(5, 3),
+    ),
+    "bags at offsets that are read, with weights": (
+        lambda i, w: F.embedding_bag(i[:4], w, i[4:], mode="sum", per_sample_weights=w[:4, 0]),
+        torch.tensor([1, 0, 4, 4, 0, 2, 2]),
+        _floats(5, 3),
+    ),
+    "means of bags with padding": (
+        lambda i, w: F.embedding_bag(i, w, mode="mean", padding_idx=4),
+        torch.tensor([[1, 0, 4], [4, 4, 4]]),
+        _floats(5, 3),
+    ),
+    "the largest of bags at offsets that are read, with padding": (
+        lambda i, w: F.embedding_bag(i[:4], w, i[4:], mode="max", padding_idx=4),
+        torch.tensor([1, 0, 4, 4, 0, 2, 3]),
+        _floats(5, 3),
+    ),
     "index_select by an input": (lambda x, i: x.index_select(1, i), _X, torch.tensor([2, 0, 0, 1])),
     "index by two inputs": (lambda x, i: x[:, i[:, None], i[None]], _X, torch.tensor([2, 0, -1])),
     "scatter by an input": (lambda x, i: x.scatter(2, i, x), _X, torch.tensor([[[1, 0, 3, 2]] * 3] * 2)),

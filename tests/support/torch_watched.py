@@ -9,6 +9,7 @@ import torch
 from loopwright.frontends.torch.backend import compiled_by
 from loopwright.frontends.torch.graph import CompiledGraph
 from loopwright.frontends.torch.options import TorchOptions
+from loopwright.frontends.torch.recurrent_layers import trace_recurrent_layers
 from loopwright.frontends.torch.region import Region
 
 
@@ -16,6 +17,7 @@ class Watched:
     """A function or a module under torch.compile, and the graphs that it took."""
 
     def __init__(self, function: Any, *, dynamic: bool | None = None, **options: Any) -> None:
+        trace_recurrent_layers()
         self.graphs: list[CompiledGraph] = []
         backend = compiled_by(TorchOptions.of(options), self.graphs.append)
         self.call = torch.compile(function, backend=backend, dynamic=dynamic)

@@ -225,12 +225,33 @@ def _put_where(node: Node, x: Value, mask: Value, axis: int, values: Value) -> V
 
 @aten("_embedding_bag.default", "_embedding_bag_forward_only.default")
 def embedding_bag(node: Node) -> list[Any]:
-    """Rows at places, joined over bags that begin at offsets: as a product with which place is in which bag."""
+    """Rows at places, joined over bags that begin at offsets: along an axis where all bags are known to be as long."""
     weight, indices, offsets = node.value("weight"), node.value("indices"), node.value("offsets")
-    if node.used & {1, 2, 3} or node["per_sample_weights"] is not None or int(node["padding_idx"]) >= 0:
-        raise UnsupportedNode("bags with weights, padding or gradients stay PyTorch's")
-    net, mode, count = node.net, int(node["mode"]), indices.shape[0]
-    bags = offsets.shape[0] - bool(node["include_last_offset"])
+    if node.used & {1, 2, 3}:
+        raise UnsupportedNode("bags with gradients stay PyTorch's")
+    bags, count = offsets.shape[0] - bool(node["include_last_offset"]), indices.shape[0]
+    length = count // max(bags, 1)
+    rows = taken(node, weight, _places(node, indices), 0)
+    if offsets.constant is not None and bags * length == count:
+        starts = np.arange(offsets.shape[0], dtype=offsets.dtype) * length
+        if np.array_equal(offsets.constant, starts):
+            return [_bags_of(node, node.reshaped(rows, [bags, length, rows.shape[1]]), None), None, None, None]
+    node.prefer_pytorch(bags * prod(rows.shape), _MOST_BAG_STEPS)
+    return [
+        _bags_of(node, node.reshaped(rows, [1, *rows.shape]), _inside(node, offsets, bags, count)),
+        None,
+        None,
+        None,
+    ]
+
+
+_MOST_BAG_STEPS = 1 << 20
+"""Bags whose beginnings are inputs are sums over all rows: of so many steps at most, some 20 us of a core. A choice."""
+
+
+def _inside(node: Node, offsets: Value, bags: int, count: int) -> Value:
+    """Tell which row is in which bag: (bags, rows)."""
+    net = node.net
     begin = net.strided_slice(offsets, begin=[0], end=[bags], axes=[0])
     last = np.full((1,), count, offsets.dtype)
     end = net.concatenate(net.strided_slice(offsets, begin=[1], end=[bags], axes=[0]), last) if bags > 1 else last
@@ -238,18 +259,48 @@ def embedding_bag(node: Node) -> list[Any]:
     sides = [
         net.reshape(side if isinstance(side, Value) else net.constant(side), shape=(bags, 1)) for side in (begin, end)
     ]
-    inside = net.logical_and(net.less_equal(sides[0], every), net.less(every, sides[1]))
-    rows = taken(node, weight, _places(node, indices), 0)
-    if mode == 2:
-        wide = net.reshape(inside, shape=(bags, count, 1))
-        best = net.max(
-            net.where(wide, net.reshape(rows, shape=(1, *rows.shape)), np.asarray(-np.inf, rows.dtype)), axis=1
-        )
-        some = net.less(sides[0], sides[1])
-        return [node.apply("where", some, best, np.asarray(0, rows.dtype)), None, None, None]
-    chosen = net.cast(inside, dtype=rows.dtype)
-    made = node.apply("matmul", chosen, rows)
-    if mode == 1:
-        sizes = net.maximum(net.sum(chosen, axis=1, keepdims=True), np.asarray(1, rows.dtype))
-        made = node.apply("divide", made, sizes)
-    return [made, None, None, None]
+    found: Value = net.logical_and(net.less_equal(sides[0], every), net.less(every, sides[1]))
+    return found
+
+
+def _bags_of(node: Node, rows: Value, inside: Value | None) -> Any:
+    """Join rows along their middle axis, (bags or 1, rows, elements), those that are inside and are no padding."""
+    net, mode = node.net, int(node["mode"])
+    kept = inside
+    if int(node["padding_idx"]) >= 0:
+        indices = node.value("indices")
+        real = net.not_equal(indices, np.asarray(int(node["padding_idx"]), indices.dtype))
+        real = net.reshape(real, shape=rows.shape[:2])
+        kept = real if kept is None else net.logical_and(kept, real)
+    if mode == _MAX:
+        return _largest(node, rows, kept)
+    factors = None if kept is None else net.cast(kept, dtype=rows.dtype)
+    counted = factors
+    if node["per_sample_weights"] is not None:
+        weights = net.reshape(node.value("per_sample_weights"), shape=rows.shape[:2])
+        factors = weights if factors is None else net.multiply(factors, weights)
+    if factors is None:
+        return node.apply("mean" if mode == _MEAN else "sum", rows, axis=1)
+    if inside is not None:
+        made = node.apply("matmul", factors, net.reshape(rows, shape=rows.shape[1:]))
+    else:
+        made = node.apply("sum", net.multiply(rows, net.reshape(factors, shape=(*factors.shape, 1))), axis=1)
+    if mode != _MEAN or counted is None:
+        return made
+    sizes = net.maximum(net.sum(counted, axis=1, keepdims=True), np.asarray(1, rows.dtype))
+    return node.apply("divide", made, sizes)
+
+
+def _largest(node: Node, rows: Value, kept: Value | None) -> Any:
+    """The largest elements of those rows that are kept, 0 where none is."""
+    if kept is None:
+        return node.apply("max", rows, axis=1)
+    net = node.net
+    wide = net.reshape(kept, shape=(*kept.shape, 1))
+    best = net.max(net.where(wide, rows, np.asarray(-np.inf, rows.dtype)), axis=1)
+    some = net.greater(net.sum(net.cast(kept, dtype=rows.dtype), axis=1, keepdims=True), np.asarray(0, rows.dtype))
+    return node.apply("where", some, best, np.asarray(0, rows.dtype))
+
+
+_MEAN, _MAX = 1, 2
+"""The numbers by which ATen names ways to join a bag; 0 is the sum."""
