@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...dialects.kernel import Walk
+from ...dialects.pixel_walk import Walk
 from ..signature import Argument
 
 

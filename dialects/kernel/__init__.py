@@ -23,6 +23,7 @@ from .bulk_copy import (
     BulkCopyOp,
     array_problem,
     box_problem,
+    walk_problem,
 )
 from .control import UNROLL, ParallelOp
 from .gpu import (
@@ -51,7 +52,6 @@ from .memory import (
 )
 from .tile import TileLoadOp, TileProductOp, TileStartOp
 from .types import INDEX, element_of, int_attr, lanes_of, mask_type, vector_of
-from .walk import Walk
 from .warp_group import (
     ATOM_ROWS,
     ProxyFenceOp,
@@ -114,7 +114,6 @@ __all__ = [
     "TileStartOp",
     "TransposeQuadOp",
     "WaitOp",
-    "Walk",
     "WarpGroupCommitOp",
     "WarpGroupFenceOp",
     "WarpGroupProductOp",
@@ -128,6 +127,7 @@ __all__ = [
     "mask_type",
     "shared_offsets",
     "vector_of",
+    "walk_problem",
 ]
 
 LwKernel = Dialect(

@@ -35,12 +35,14 @@ from xdsl.utils.exceptions import VerifyException
 from ..attributes import across_attribute, axes_across, format_across, parse_optional_across
 from ..buffers import CHUNK_BYTES, SWIZZLES, scope_of
 from ..element import element_bytes
+from ..pixel_walk import CORNER_BITS, Walk, parse_optional_walk
 from .address import parse_address, print_address
 from .types import INDEX
-from .walk import Walk, parse_optional_walk
 
 MOST_DIMENSIONS = 5
 """Dimensions of a tensor map (CUDA driver API, cuTensorMapEncodeTiled)."""
+MOST_PIXELS, MOST_CHANNELS, MOST_STEP = 1024, 256, 8
+"""Pixels and channels of a box, and pixels from one to the next (CUDA driver API, cuTensorMapEncodeIm2col)."""
 MOST_BOX = 256
 """Elements of a box along a dimension (the same)."""
 BLOCK_AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
@@ -68,6 +70,22 @@ def box_problem(shape: Sequence[int], box: Sequence[int], size: int, span: int) 
     if box[-1] * size % CHUNK_BYTES or (span and box[-1] * size != span):
         wanted = f"{span} as its swizzle" if span else f"a multiple of {CHUNK_BYTES}"
         return f"the rows of a box are {box[-1] * size} bytes, and must be {wanted}"
+    return None
+
+
+def walk_problem(walk: Walk, shape: Sequence[int], box: Sequence[int], size: int, span: int) -> str | None:
+    """Say why the copy engine does not copy pixels of a dense array in a walk; None where it does."""
+    if len(shape) - 2 not in CORNER_BITS or not len(walk.first) == len(walk.last) == len(walk.steps):
+        return f"images of {len(shape)} dimensions are not walked over"
+    if len(walk.first) != len(shape) - 2 or len(box) != 2 or min(walk.steps) < 1 or min(walk.counts) < 1:
+        return f"a walk over {list(shape)} has positions in each dimension, and pixels and channels of a box"
+    most = 1 << (CORNER_BITS[len(walk.first)] - 1)
+    if any(not -most <= n < most for corner in walk.corners(shape) for n in corner):
+        return f"positions from {list(walk.first)} to {list(walk.last)} are further than {most} from the image's"
+    if box[0] > MOST_PIXELS or box[1] > MOST_CHANNELS or max(walk.steps) > MOST_STEP:
+        return f"a box of {list(box)} in steps of {list(walk.steps)} is too large"
+    if shape[-1] * size % CHUNK_BYTES or box[1] * size % CHUNK_BYTES or (span and box[1] * size != span):
+        return f"channels of a box are {box[1] * size} bytes, and must be {span or f'a multiple of {CHUNK_BYTES}'}"
     return None
 
 
@@ -186,7 +204,7 @@ class BulkCopyOp(IRDLOperation):
         if len(self.taps) != (len(walk.first) if walk is not None else 0):
             raise VerifyException("a walk has a tap for each dimension that it goes over")
         found = (self.extents, self.box_extents, size, self.swizzle.data)
-        why = walk.problem(*found) if walk is not None else box_problem(*found)
+        why = walk_problem(walk, *found) if walk is not None else box_problem(*found)
         if why is not None:
             raise VerifyException(f"no bulk copy of {self.source.type}: {why}")
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...dialects.index import Div, IndexExpr, Mod, axis
-from ...dialects.kernel import Walk
 from ...dialects.loop import BlockOp
+from ...dialects.pixel_walk import Walk
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from ...dialects.buffers import CHUNK_BYTES, SWIZZLES
 from ...dialects.element import element_bytes
 from ...dialects.index import ZERO, IndexExpr, Ranges, axis, constant
 from ...dialects.loop import BlockOp, ForOp, blocks_in
+from ...dialects.pixel_walk import Walk
 from ..analysis.nest import only_child, ranges_of
 from ..analysis.placement import Placement, whole
 from ..analysis.walks import find_walk
@@ -43,7 +44,7 @@ class _Boxes:
     offset: IndexExpr
     span: int
     rounds: bool
-    walk: kernel.Walk | None = None
+    walk: Walk | None = None
     taps: tuple[IndexExpr, ...] = ()
     pixels: str = ""
     pixel: IndexExpr = ZERO
@@ -247,7 +248,7 @@ def _problem(found: _Boxes, plan: BlockPlan) -> str | None:
     if any(loop.loop_kind not in ("serial", "unrolled") for loop in found.around):
         return "its loops must be serial, threads have no part in it"
     numbers = (place.shape, found.box, found.element_bytes, found.span)
-    why = found.walk.problem(*numbers) if found.walk is not None else kernel.box_problem(*numbers)
+    why = kernel.walk_problem(found.walk, *numbers) if found.walk is not None else kernel.box_problem(*numbers)
     if why is not None:
         return f"of '{place.name}', {why}"
     atom = _atom_bytes(found)

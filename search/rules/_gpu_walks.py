@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ...dialects.attributes import Axis
 from ...dialects.element import element_bytes
 from ...dialects.index import axis
+from ...dialects.kernel import walk_problem
 from ...dialects.loop import BlockOp, buffer_shape, scope_of
 from ...passes.analysis.access import is_argument
 from ...passes.analysis.matrix_product import element_of_buffer
@@ -70,6 +71,6 @@ def _walked(copy: BlockOp, product: Product) -> Walked | None:
     run = product.k[-1].extent if len(product.k) > 1 else 0
     if not set(load.conditions) <= ends or channel != (axis(step) % run if run else axis(step)):
         return None
-    if found.walk.problem(shape, (SOME_PIXELS, SOME_CHANNELS), size, 0) is not None:
+    if walk_problem(found.walk, shape, (SOME_PIXELS, SOME_CHANNELS), size, 0) is not None:
         return None
     return Walked(pixel in found.place[0].axes() and len(product.a.rows) > 1)

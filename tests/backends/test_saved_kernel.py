@@ -25,7 +25,7 @@ from loopwright.backends.cuda.nvrtc import compile_cubin, include_folder
 from loopwright.backends.cuda.nvrtc_library import libraries
 from loopwright.backends.device_kernel import DeviceKernel
 from loopwright.backends.kernel_function import Kernel
-from loopwright.dialects.kernel import Walk
+from loopwright.dialects.pixel_walk import Walk
 
 SIZE = 1000
 STRICT = ["-std=c11", "-Wall", "-Wextra", "-Werror"]

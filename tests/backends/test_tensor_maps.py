@@ -7,7 +7,7 @@ import pytest
 from loopwright.backends.c_family.kernel_source import TensorMap
 from loopwright.backends.cuda import tensor_maps
 from loopwright.backends.cuda.tensor_maps import HostMap
-from loopwright.dialects.kernel import Walk
+from loopwright.dialects.pixel_walk import Walk
 
 
 class Encoder:

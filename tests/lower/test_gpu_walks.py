@@ -20,7 +20,7 @@ from loopwright.dialects import kernel
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.loop import InterpretationError
 from loopwright.dialects.interpret.te import run_te
-from loopwright.dialects.kernel import Walk
+from loopwright.dialects.pixel_walk import Walk
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
 from loopwright.search.rules import gpu_tensor
 from loopwright.search.sketch.sketch import Sketch

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+if TYPE_CHECKING:  # a network that runs has walks, and no xDSL
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
 
-from ..buffers import CHUNK_BYTES
-
-MOST_PIXELS, MOST_CHANNELS, MOST_STEP = 1024, 256, 8
-"""Pixels and channels of a box, and pixels from one to the next (CUDA driver API, cuTensorMapEncodeIm2col)."""
 CORNER_BITS = {1: 16, 2: 8, 3: 5}
-"""Bits of a corner, with a sign, and of a tap, without, by dimensions that are walked over (the same; PTX ISA)."""
+"""Bits of a corner, with a sign, and of a tap, without, by dimensions that are walked over (CUDA driver API,
+cuTensorMapEncodeIm2col; PTX ISA)."""
 
 
 @dataclass(frozen=True)
@@ -36,21 +35,6 @@ class Walk:
     def corners(self, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The lower corner of the positions, from the image's, and the upper one from that of the image."""
         return self.first, tuple(b - (n - 1) for b, n in zip(self.last, shape[1:-1], strict=True))
-
-    def problem(self, shape: Sequence[int], box: Sequence[int], size: int, span: int) -> str | None:
-        """Say why the copy engine does not copy pixels of a dense array so; None where it does."""
-        if len(shape) - 2 not in CORNER_BITS or not len(self.first) == len(self.last) == len(self.steps):
-            return f"images of {len(shape)} dimensions are not walked over"
-        if len(self.first) != len(shape) - 2 or len(box) != 2 or min(self.steps) < 1 or min(self.counts) < 1:
-            return f"a walk over {list(shape)} has positions in each dimension, and pixels and channels of a box"
-        most = 1 << (CORNER_BITS[len(self.first)] - 1)
-        if any(not -most <= n < most for corner in self.corners(shape) for n in corner):
-            return f"positions from {list(self.first)} to {list(self.last)} are further than {most} from the image's"
-        if box[0] > MOST_PIXELS or box[1] > MOST_CHANNELS or max(self.steps) > MOST_STEP:
-            return f"a box of {list(box)} in steps of {list(self.steps)} is too large"
-        if shape[-1] * size % CHUNK_BYTES or box[1] * size % CHUNK_BYTES or (span and box[1] * size != span):
-            return f"channels of a box are {box[1] * size} bytes, and must be {span or f'a multiple of {CHUNK_BYTES}'}"
-        return None
 
     def most_tap(self) -> int:
         """The furthest element of a window from its first one, in a dimension."""
