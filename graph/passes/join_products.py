@@ -27,7 +27,6 @@ from ._rewrite import (
     put_in_order,
     readers,
     replace,
-    transposed_order,
     used_once,
     users,
 )
@@ -104,24 +103,6 @@ def _put_parts_ahead(product: ApplyOp) -> None:
             return
         for reader, number in zip(slices, numbers, strict=True):
             _replace_by_part(reader, turned, number)
-    elif not is_on_units(product) and _is_biased_alone(product):
-        _write_parts_ahead(product, value)
-
-
-def _write_parts_ahead(product: ApplyOp, value: SSAValue) -> None:
-    """Have a batch of products in the place of a transpose that puts parts of the columns of one ahead of its rows."""
-    found = readers(value)
-    turn = found[0] if len(found) == 1 else None
-    if not isinstance(turn, ApplyOp) or turn.operator.data != "transpose":
-        return
-    shape, order = shape_of(turn.inputs[0]), transposed_order(turn)
-    first, before = order[0], Before(turn)
-    parts, apart = shape[first], prod(shape[first:]) == shape_of(value)[-1]
-    if parts > 1 and apart and _is_aligned(value, parts):
-        made = _batch(before, product, product.inputs[1], _added_to(product), parts)
-        made = before.reshape(made, (parts, *shape[:first], *shape[first + 1 :]))
-        rest = tuple(axis + (axis < first) for axis in order[1:])
-        replace(turn, [before.apply("transpose", made, axes=(0, *rest))])
 
 
 def _is_biased_alone(product: ApplyOp) -> bool:

@@ -45,15 +45,6 @@ def test_products_of_single_precision_are_a_batch(form: str) -> None:
     assert [k for k in kernels if "softmax" not in k] == ["einsum_add", "einsum", "einsum", "dense_add_add"]
 
 
-@pytest.mark.parametrize(("axes", "kernels"), [((2, 0, 1, 3), 1), ((2, 1, 0, 3), 2), ((1, 0, 2, 3), 2)])
-def test_a_batch_of_products_writes_parts_ahead_of_rows(axes: tuple[int, ...], kernels: int) -> None:
-    """(rows, batch, parts, columns), as PyTorch's attention has them; what else is turned is a kernel of its own."""
-    net: Any = lw.Network("turned")
-    made = projected(net, net.input("x", (32, 16)), "w", 48, 16)
-    net.output(net.transpose(net.reshape(made, shape=(16, 2, 3, 16)), axes=axes))
-    assert len(check(net, None)) == kernels
-
-
 def test_products_that_round_their_factors_are_joined() -> None:
     """On matrix units they are, with the transposes of heads in them; attention itself is of 16-bit floats."""
     kernels = check(attention_network(Block(batch=1, rows=32, heads=2, size=16)), "tf32")
