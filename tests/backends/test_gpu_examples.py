@@ -73,6 +73,7 @@ def scheduled(name: str) -> lw.Schedule:
 
 
 @pytest.mark.parametrize("name", ["matmul", "conv2d", "depthwise", "softmax"])
+@pytest.mark.few(2)
 def test_they_are_right_for_cuda_when_interpreted(name: str) -> None:
     sch = scheduled(name)
     reference = make_reference(sch.workload)

@@ -154,6 +154,7 @@ def test_threads_report_too(cores: int) -> None:
 
 @pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_right_kernels_give_the_same_bits(cores: int) -> None:
     for seed in range(6):
         module = te.create_module(random_workload(Random(seed)))

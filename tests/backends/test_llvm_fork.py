@@ -86,6 +86,7 @@ def test_forked_by_another_thread(kernel: Kernel, has_helpers: bool) -> None:
 
 @pytest.mark.parametrize("work", ["run", "build"])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_forked_while_another_thread_is_at_work(kernel: Kernel, work: str) -> None:
     """That thread holds the kernel's lock, or LLVM's, and is not there in the child to let go."""
     stop = threading.Event()

@@ -91,6 +91,7 @@ class Steps:
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 7])
+@pytest.mark.few(10)
 def test_a_loop_sees_all_that_the_loops_before_wrote(helpers: str, cores: int) -> None:
     steps = Steps(cores)
     for seed in range(60):
@@ -99,6 +100,7 @@ def test_a_loop_sees_all_that_the_loops_before_wrote(helpers: str, cores: int) -
             time.sleep(0.002)  # helpers fall asleep
 
 
+@pytest.mark.few(3)
 def test_more_callers_than_there_are_teams(helpers: str) -> None:
     callers = [Steps(3) for _ in range(11)]
     with ThreadPoolExecutor(len(callers)) as pool:
@@ -121,6 +123,7 @@ def test_called_in_a_parallel_region_of_others(helpers: str) -> None:
     assert found == [True, True]
 
 
+@pytest.mark.slow(1.2)
 def test_a_process_ends_right_after_a_call() -> None:
     """Its helpers are awake, and their code must be there until they are gone."""
     script = f"""

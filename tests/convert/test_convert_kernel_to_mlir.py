@@ -187,7 +187,7 @@ def test_strided_loads_and_stores(kind: str, stride: int) -> None:
         check_program(copy_text(kind, 4, "[%zero]", f"[%start + 3] stride {stride}"), values(kind))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stride", [-2, -1, 0, 1, 3])
 @pytest.mark.parametrize(("start", "step"), [(2, -1), (5, -2), (-3, 1), (-4, 3), (9, -1), (-1, -1), (0, 0)])
 def test_masked_loads_and_stores(start: int, step: int, stride: int) -> None:

@@ -227,6 +227,7 @@ def test_what_waits_at_a_device_that_is_set_aside_goes_elsewhere() -> None:
         assert device.aside and device.statistics["done"] == 0
 
 
+@pytest.mark.slow(1.2)
 def test_two_tuners_share_a_device_in_turn_and_priority_goes_first() -> None:
     order: list[str] = []
     with fake_fleet(1) as fleet:

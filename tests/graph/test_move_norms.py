@@ -96,6 +96,7 @@ def check_kernels(task: lw.SearchTask) -> None:
 
 @pytest.mark.parametrize(("rows", "dtype", "terms"), [(1, "float16", 512), (3, "float32", 260), (4, "bfloat16", 1027)])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_a_kernel_computes_both_sums(rows: int, dtype: str, terms: int) -> None:
     """Any candidate, in one launch."""
     (pair,) = group_tasks(

@@ -311,6 +311,7 @@ def test_kernels_are_built_by_processes_and_kept(tmp_path: Path, monkeypatch: py
         build_all(backend, bad[:1], 1)
 
 
+@pytest.mark.slow(1.2)
 def test_processes_start_ahead_of_kernels_that_were_not_compiled_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,6 +336,7 @@ def test_processes_start_ahead_of_kernels_that_were_not_compiled_before(
     assert len(started) == 1
 
 
+@pytest.mark.slow(1.2)
 def test_kernels_that_were_damaged_on_the_disk_are_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def test_tasks_are_those_that_are_compiled(layout: str | None) -> None:
 
 @pytest.mark.parametrize("name", ["mobilenet", "resnet-18", "bert_encoder_layer"])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_a_network_that_is_in_its_layout_is_left_as_it_is(name: str) -> None:
     net = lw.testing.network(name, layout="NHWC", **SMALL[name])
     assert keys(net) == keys(net, layout="auto") == keys(net, layout="NHWC")

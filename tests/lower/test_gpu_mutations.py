@@ -119,6 +119,7 @@ def test_a_commit_less() -> None:
 
 @pytest.mark.parametrize("name", ["asynchronous", "registers", "not pipelined"])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_a_write_to_shared_memory_less_or_elsewhere(name: str) -> None:
     """Without one its elements are not written; moved, it meets those that another thread writes, or the end."""
     text, inputs, _ = text_of(name)

@@ -79,6 +79,7 @@ def test_products_are_right(rows: int, columns: int, transposed: bool) -> None:
     assert axes == {("blockIdx.y",) * (columns > 1), ("blockIdx.z",) * (rows > 1)}
 
 
+@pytest.mark.slow(1.2)
 def test_rows_and_columns_that_tiles_do_not_divide() -> None:
     for shape in ((120, 360, 256), (200, 328, 264)):
         task = product(*shape)

@@ -94,6 +94,7 @@ def test_gpu(target: str) -> None:
     assert 2 * lowered >= len(seeds)
 
 
+@pytest.mark.slow(1.2)
 def test_what_steps_decide_stands_in_the_loops() -> None:
     found, wanted = Counter[str](), ("lw_loop.if", "lw_loop.versions", "as", "while", "lanes")
     for seed in range(20):

@@ -570,6 +570,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize(("line", "sentence"), COMMANDS, ids=[line for line, _ in COMMANDS])
 @pytest.mark.usefixtures("untouched")
+@pytest.mark.few(130)
 def test_a_wrong_command_is_a_sentence(line: str, sentence: str) -> None:
     code, out, err = call(*shlex.split(line))
     assert (code, out) == (2, ""), err
@@ -1388,6 +1389,7 @@ def built(folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(("text", "error", "sentence"), CALLS, ids=[text for text, _, _ in CALLS])
 @pytest.mark.usefixtures("untouched")
 @pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.few(143)
 def test_a_wrong_call_is_a_sentence(text: str, error: type[Exception], sentence: str, built: dict[str, Any]) -> None:
     with pytest.raises(error, match=re.escape(sentence)) as refused:
         eval(text, {**names(), **built})

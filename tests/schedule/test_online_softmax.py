@@ -178,7 +178,7 @@ def test_values_that_are_not_numbers_stay_so() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("blocks", [True, False])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_features_of_all_candidates_are_those_of_each(kind: str, dtype: str, blocks: bool) -> None:
     module, target = te.create_module(attention(kind, 24, dtype=dtype)), preset_target("llvm cores=2 vector_bytes=64")
     option = " terms=<t>" if blocks else ""

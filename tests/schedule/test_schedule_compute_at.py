@@ -309,6 +309,7 @@ def test_every_step_of_the_space_is_legal_and_right(workload: int) -> None:
 
 @given(st.data())
 @settings(max_examples=30 * usual(2))
+@pytest.mark.slow(1.2)
 def test_random_moves(data: st.DataObject) -> None:
     module = data.draw(st.sampled_from(WORKLOADS))()
     loops = module.clone()

@@ -220,6 +220,7 @@ def test_every_step_of_the_space_is_legal_and_right(make: Any) -> None:
 
 @given(st.data())
 @settings(max_examples=25 * usual(2))
+@pytest.mark.slow(1.2)
 def test_random_inlining_among_moves(data: st.DataObject) -> None:
     workloads: list[Callable[[], ModuleOp]] = [conv_relu, softmax, stencils, upsample, elementwise]
     module = data.draw(st.sampled_from([*workloads, padded_chain, best_index]))()

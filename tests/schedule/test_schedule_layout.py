@@ -221,6 +221,7 @@ def test_where_a_reader_has_no_name_for_a_dimension_its_number_is() -> None:
 
 @given(st.data())
 @settings(max_examples=20 * usual(2))
+@pytest.mark.slow(1.2)
 def test_random_layouts_of_everything(data: st.DataObject) -> None:
     c, h, o = (data.draw(st.integers(1, 4)), data.draw(st.integers(2, 9)), data.draw(st.integers(1, 5)))
     stride = data.draw(st.integers(1, 2))

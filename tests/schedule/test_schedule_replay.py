@@ -53,6 +53,7 @@ def test_stock_xdsl_opt_replays_every_record(found: tuple[Path, lw.SearchTask, l
         assert stock(folder, "conv2d.mlir", "-p", schedule).strip() == str(task.schedule_module(schedule)).strip()
 
 
+@pytest.mark.slow(1.2)
 def test_every_step_is_shown(found: tuple[Path, lw.SearchTask, list[Record]]) -> None:
     folder, task, records = found
     schedule = task.best_record(records).schedule

@@ -54,6 +54,7 @@ def test_scales_of_workloads_do_not_matter(model: General) -> None:
     assert not spread.any()
 
 
+@pytest.mark.slow(1.2)
 def test_slow_candidates_say_little_of_those_that_are_chosen_from() -> None:
     """One feature speeds fast candidates up, and slows down as many that are 16 times slower for unseen reasons."""
     features, _, tasks = samples(0)
@@ -71,6 +72,7 @@ def test_a_file_predicts_the_same(model: General, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict(features)[0], model.predict(features)[0])
 
 
+@pytest.mark.slow(1.2)
 def test_estimates_decide_where_the_samples_say_nothing_else() -> None:
     """Times follow the estimates: nothing is left to learn, also for estimates that no sample comes near."""
     features, _, tasks = samples(0)

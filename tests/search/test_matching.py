@@ -107,6 +107,7 @@ def trials() -> list[Record]:
     return found
 
 
+@pytest.mark.slow(1.2)
 def test_records_of_a_device_and_of_its_preset_find_each_other(trials: list[Record], tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     rec.append(path, trials)

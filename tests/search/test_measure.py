@@ -131,6 +131,7 @@ def test_children_of_a_builder_die_with_it(tmp_path: Path) -> None:
         assert len(marked_processes(f"LOOPWRIGHT_TEST={tmp_path}")) == 4, "a builder, a runner, and their guards"
 
 
+@pytest.mark.slow(1.2)
 def test_a_worker_killed_while_idle_costs_no_candidate() -> None:
     with measuring() as measurer:
         for pid in measurer.pids:
@@ -345,6 +346,7 @@ def test_nothing_outlives_its_measurer(tmp_path: Path, number: signal.Signals, r
     assert not list(temporary.iterdir())
 
 
+@pytest.mark.slow(1.2)
 def test_a_program_that_handles_sigterm_is_left_to_it(tmp_path: Path) -> None:
     parent, temporary = start_parent(tmp_path, before="signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))")
     parent.terminate()
@@ -376,6 +378,7 @@ def test_a_forked_child_ends_neither_workers_nor_files() -> None:
 
 @pytest.mark.parametrize("role", ["builder", "runner"])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_a_worker_killed_as_it_starts_is_started_again(role: str) -> None:
     with measuring(replace(OPTIONS, recycle_after=1)) as measurer:
         assert measurer.measure(["time=0.001"])[0].ok

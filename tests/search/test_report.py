@@ -199,6 +199,7 @@ def test_limits_are_read_back_from_the_record_that_keeps_them() -> None:
     assert Limits.from_json({"gflops_per_s": {}, "gbytes_per_s": -1.0, "source": "x"}) is None
 
 
+@pytest.mark.slow(1.2)
 def test_kept_limits_are_shown_and_nothing_is_measured_again(
     tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -216,6 +216,7 @@ FEW: tuple[Sizes, ...] = ((2, 4, 256, 32), (3, 1, 128, 16), (2, 1, 96, 48), (2, 
 @pytest.mark.parametrize("sizes", FEW, ids=str)
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "causal"])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_few_queries_are_a_matrix_and_keys_are_divided(kind: str, sizes: Sizes, dtype: str) -> None:
     """In one kernel, or in two: parts of the keys, and what joins them; or by blocks of a cluster, in one again."""
     tensors = attention(kind, sizes, dtype)
@@ -229,6 +230,7 @@ def in_clusters(tensors: list[te.Tensor]) -> list[Sketch]:
     return [s for s in sketches(tensors) if s.name.endswith("split_clustered")]
 
 
+@pytest.mark.slow(1.2)
 def test_parts_carry_sums_in_registers() -> None:
     """Each adds to its running sums, which are scaled as those of all keys are; a second kernel joins them."""
     tensors = attention("rounded", (2, 4, 256, 64))
@@ -239,6 +241,7 @@ def test_parts_carry_sums_in_registers() -> None:
     assert kept["T_batch_matmul1_sum_rf_out"] == kept["T_batch_matmul1_max_rf_out"] == (2,)
 
 
+@pytest.mark.slow(1.2)
 def test_parts_are_for_one_matrix_of_queries_that_see_all_keys() -> None:
     def names(kind: str, sizes: Sizes) -> list[str]:
         return [s.name.rpartition("_")[2] for s in sketches(attention(kind, sizes))]
@@ -395,7 +398,7 @@ LARGE: tuple[tuple[str, Sizes], ...] = (
 
 
 @pytest.mark.parametrize(("kind", "sizes"), [*LARGE, ("joined", (12, 197, 197, 64))], ids=str)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_untuned_choices_fit_the_device(kind: str, sizes: Sizes) -> None:
     """Within the registers of a thread and the shared memory of a block, without a spill."""
     tensors = attention(kind, sizes)

@@ -135,7 +135,7 @@ def test_odd_extents_are_right_when_interpreted_for_cuda(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ODD)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_matrix_features_equal_those_of_the_ir(name: str) -> None:
     task = task_of(ODD[name](), H200)
     for sketch in task.sketches:

@@ -68,6 +68,7 @@ def test_features_are_those_of_one_launch(name: str) -> None:
         assert kernels == sorted(kernels) and kernels[0] < kernels[1]
 
 
+@pytest.mark.slow(1.2)
 def test_results_of_several_images_that_are_padded_are_clustered_by_a_second_kernel() -> None:
     """Tiles of 8 of 7 pixels, of rows of two images, are no boxes of the parts."""
     task = lw.SearchTask(partial(pointwise, 7, 512, 64, "float16", images=2), target=CUDA)

@@ -144,6 +144,7 @@ def test_parts_on_many_blocks_are_right(name: str) -> None:
 
 @pytest.mark.parametrize("target", ["cuda model=gtx1080ti", "opencl model=mali-t860"])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_parts_are_within_the_limits_of_small_devices(target: str) -> None:
     for tensors in FEW_RESULTS.values():
         task = task_of(tensors(), target)

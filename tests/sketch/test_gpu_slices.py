@@ -53,6 +53,7 @@ def test_slices_add_up(name: str) -> None:
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_slices_add_up_when_interpreted_for_cuda(name: str) -> None:
     task, sketch = sliced(name, "cuda model=h200")
     rows = sketch.sample(np.random.default_rng(4), 2)
@@ -61,6 +62,7 @@ def test_slices_add_up_when_interpreted_for_cuda(name: str) -> None:
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_candidates_within_the_limits_are_within_those_of_the_kernel(name: str) -> None:
     """Lowering refuses what asks for more threads or shared memory than the target has."""
     task, sketch = sliced(name, "cuda model=h200")

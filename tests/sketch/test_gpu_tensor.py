@@ -312,6 +312,7 @@ def test_threads_copy_whole_rounds_for_warp_groups() -> None:
 
 @pytest.mark.parametrize(("k", "bulk"), [(1344, True), (2480, False)])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_the_copy_engine_takes_parts_of_whole_steps_alone(k: int, bulk: bool) -> None:
     """It fills up with zeros behind the end of an array: behind that of a part is the next one."""
     tensors = matmul(72, 256, k, "bfloat16")

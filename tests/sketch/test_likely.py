@@ -48,6 +48,7 @@ def test_no_candidate_that_is_looked_at_has_a_lower_estimate() -> None:
     assert likeliest(task.sketches) == sketch.schedule(rows[int(np.argmin(estimates_s))])
 
 
+@pytest.mark.slow(1.2)
 def test_the_shipped_model_likes_no_sketch_better_than_the_one_it_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
     task = lw.SearchTask(lambda: matmul(128, 768, 768), target="cuda model=h200")
     model = shipped_model("cuda")

@@ -47,6 +47,7 @@ def test_constants_are_packed_ahead_and_others_are_copied() -> None:
 
 @pytest.mark.parametrize("workload", [dense, pointwise, gram])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_packed_candidates_are_right_however_constants_come(workload: Callable[[], list[te.Tensor]]) -> None:
     task = lw.SearchTask(workload, target=CPU)
     inputs, expected = task.reference.inputs, task.reference.expected[0]

@@ -59,7 +59,7 @@ def row_sketches(workload: Workload, target: str = CPU) -> tuple[lw.SearchTask, 
 
 @pytest.mark.parametrize("target", [CPU, "llvm cores=2"])
 @pytest.mark.parametrize("name", WORKLOADS)
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_products_of_two_panels_are_right(name: str, target: str) -> None:
     task, sketches = row_sketches(WORKLOADS[name], target)
     rng = np.random.default_rng(5)

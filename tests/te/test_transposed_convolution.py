@@ -32,6 +32,7 @@ def pairs(low: int, high: int) -> st.SearchStrategy[Pair]:
     groups=st.integers(1, 2),
     channels_last=st.booleans(),
 )
+@pytest.mark.slow(1.2)
 def test_all_strides_windows_and_paddings_are_those_of_scattered_pixels(
     stride: Pair,
     window: Pair,

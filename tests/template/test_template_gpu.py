@@ -44,6 +44,7 @@ def test_templates_for_mali_are_right_on_opencl(name: str) -> None:
 
 @pytest.mark.parametrize("name", templates("_mali", "_gpu", "no_batching"))
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_templates_are_right_when_interpreted(name: str) -> None:
     task, schedules = made(name, "opencl model=mali-t860" if name.endswith("_mali") else "cuda model=h200")
     check_interpreted(task.module, task.reference, schedules)

@@ -39,6 +39,7 @@ def kinds(tasks: list[lw.TemplateTask]) -> list[lw.TemplateTask]:
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_kernels_with_a_template_are_found_with_their_keys_and_weights(layout: str) -> None:
     net = network("mobilenet", layout)
     everything = {task.workload_key: weight for task, weight in zip(*lw.extract_tasks(net), strict=True)}

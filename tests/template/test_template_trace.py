@@ -119,6 +119,7 @@ PUBLISHED_RUNS = [430132, 7171430, 1984850, 5892581, 2135585, 1293822, 4766314]
 """The configs that ran in the classic tutorial's log, on a device of compute capability 6.1."""
 
 
+@pytest.mark.slow(1.2)
 def test_configs_that_ran_in_the_published_log_are_refused_by_estimates_alone() -> None:
     args = (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1))
     strict = lw.TemplateTask("conv2d_no_batching", args, "cuda model=gtx1080ti")

@@ -62,6 +62,7 @@ def small() -> lw.TemplateTask:
 
 @pytest.mark.parametrize("make", TUNERS)
 @pytest.mark.few(1)
+@pytest.mark.slow(1.2)
 def test_proposals_are_legal_distinct_and_the_same_for_the_same_seed(
     conv: lw.TemplateTask, make: type[lw.tuners.Tuner]
 ) -> None:

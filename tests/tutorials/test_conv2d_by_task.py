@@ -60,6 +60,7 @@ def test_a_task_for_a_gpu_needs_no_gpu(cuda: lw.SearchTask) -> None:
     assert cuda.target.max_threads_per_block == 1024 and cuda.target.warp_size == 32
 
 
+@pytest.mark.slow(1.2)
 def test_the_lowered_ir_has_what_the_auto_scheduler_is_said_to_do(cuda: lw.SearchTask) -> None:
     # "print(tvm.lower(sch, args, simple_mode=True))": "multi-level tiling, cooperative fetching, unrolling and operator
     # fusion"
