@@ -131,7 +131,7 @@ class Faulty:
         if number % 3 == 0:
             return one_line(right(number))
         faults = list(FAULTS.values())[4:]
-        return one_line(faults[number % len(faults)][0] + f"\n ; {number}")
+        return one_line(faults[number // 3 % len(faults)][0] + f"\n ; {number}")
 
 
 @pytest.mark.slow(1.2)
