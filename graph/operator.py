@@ -226,6 +226,11 @@ def kind_of(op: Operation | Block) -> Kind | None:
     return operator(op.operator.data).kind if isinstance(op, ApplyOp) else None
 
 
+def is_view(op: Operation | Block) -> bool:
+    """True for an operator that gives the same elements under another shape."""
+    return kind_of(op) is Kind.VIEW
+
+
 def is_in_parts(op: Operation) -> bool:
     """True for a product whose columns are several results, which one loop nest gives."""
     return kind_of(op) is Kind.ANCHOR and len(op.results) > 1

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
+from ..arrays import CACHE_LINE_BYTES
 from .function_text import FunctionText
 from .outside import CheckedAccess
 from .types import buffer_bytes, element_text, intrinsic_suffix, stored_text, type_text
 
-CACHE_LINE_BYTES = 64
 _MOST_STACK_BYTES = 256 * 1024
 """OpenMP's threads have stacks of a few MiB; local buffers beyond this go to the workspace."""
 

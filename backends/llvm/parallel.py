@@ -13,8 +13,9 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ...dialects.walk import operations_in
+from ..arrays import CACHE_LINE_BYTES
 from ..unsupported import UnsupportedError
-from .function import CACHE_LINE_BYTES, Function, Workspace
+from .function import Function, Workspace
 from .symbols import TEAM_SYMBOL
 from .types import buffer_bytes, element_text, stored_bytes
 

@@ -10,6 +10,7 @@ the two always sees the other (both exchange values with sequential consistency)
 
 from __future__ import annotations
 
+from ..arrays import CACHE_LINE_BYTES
 from .symbols import MOST_THREADS, PARALLEL_SYMBOL, SIZE_SYMBOL, THREAD_SYMBOL
 from .team_waiting import waiting_text
 
@@ -71,14 +72,13 @@ region leaves over, and starts others for the next one (four threads, then two, 
 
 _SLOTS = 8
 """Calls at a time that have a team each; a choice: with more of them cores are short."""
-_LINE = 64
-"""Bytes of a cache line: each part of the state that one thread writes has its own."""
-_JOB, _SLEEPERS, _CLOSED, _WAITING, _ARRIVED, _HELPERS = (_LINE * place for place in range(6))
+_JOB, _SLEEPERS, _CLOSED, _WAITING, _ARRIVED, _HELPERS = (CACHE_LINE_BYTES * place for place in range(6))
+"""Bytes behind a slot: each part of the state that one thread writes has a cache line of its own."""
 _CONTEXT, _USED, _END, _SPINS, _STARTED, _EPOCH = (_JOB + offset for offset in (8, 16, 20, 24, 28, 32))
 """Bytes behind the function of the loop: on one line, so that who waits for the epoch gets them with it."""
 _ME, _SLOT = 8, 16
 """Bytes behind the epoch that a helper is inside of, at which it finds its number and the slot, if it is our thread."""
-_SLOT_BYTES = _HELPERS + _LINE * MOST_THREADS
+_SLOT_BYTES = _HELPERS + CACHE_LINE_BYTES * MOST_THREADS
 OWNERS_BYTES = 8 * _SLOTS + _SLOTS * _SLOT_BYTES
 _NAP_US = 50
 """Microseconds that a caller sleeps at a time while OpenMP's threads have not come to its region, which it cannot leave
@@ -91,7 +91,7 @@ def team_text(arch: str, openmp: bool, futex: int | None) -> str:
     They sleep by Linux's system call of that number; where there is none, by a monitor that who loads the text makes.
     """
     head = f"""
-@{OWNERS} = global [{OWNERS_BYTES} x i8] zeroinitializer, align {_LINE}
+@{OWNERS} = global [{OWNERS_BYTES} x i8] zeroinitializer, align {CACHE_LINE_BYTES}
 declare ptr @pthread_self()
 """
     parts = [head, waiting_text(arch, futex), KERNELS, _FIND, _PUBLISH, _FINISH, _HELP]
@@ -178,7 +178,7 @@ next:
   br i1 %more, label %look, label %done
 look:
   %wide = zext i32 %helper to i64
-  %bytes = mul i64 %wide, {_LINE}
+  %bytes = mul i64 %wide, {CACHE_LINE_BYTES}
 {_at("helpers", _HELPERS)}
   %at = getelementptr i8, ptr %helpers, i64 %bytes
   br label %spin
@@ -225,7 +225,7 @@ entry:
 {_at("spinsat", _SPINS)}
 {_at("helpers", _HELPERS)}
   %wide = zext i32 %me to i64
-  %bytes = mul i64 %wide, {_LINE}
+  %bytes = mul i64 %wide, {CACHE_LINE_BYTES}
   %at = getelementptr i8, ptr %helpers, i64 %bytes
   br label %seen
 seen:
@@ -390,7 +390,7 @@ next:
   br i1 %more, label %start, label %run
 start:
   %wide = zext i32 %me to i64
-  %bytes = mul i64 %wide, {_LINE}
+  %bytes = mul i64 %wide, {CACHE_LINE_BYTES}
   %mine = getelementptr i8, ptr %helpers, i64 %bytes
 {_at("meat", _ME, "%mine")}
 {_at("slotat", _SLOT, "%mine")}

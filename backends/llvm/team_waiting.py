@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from ..arrays import CACHE_LINE_BYTES
+
 FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "loongarch64": 98, "powerpc64le": 221, "s390x": 238}
 """The number of Linux's system call, by architecture (syscalls(2)); others with 64 bits, and all with 32, sleep by a
 monitor of pthreads."""
 MONITOR, CONDITION_AT, _MONITOR_BYTES = "lw_monitor", 128, 256
 """A mutex of pthreads, and a condition so many bytes behind it: more than any system needs of them (macOS 64 and 48,
 glibc 48 and 48)."""
-_LINE = 64
-"""Bytes of a cache line."""
 _PAUSES = {"x86_64": "@llvm.x86.sse2.pause()", "aarch64": "@llvm.aarch64.hint(i32 1)"}
 _FUTEX_WAIT, _FUTEX_WAKE = 128, 129
 """FUTEX_WAIT and FUTEX_WAKE among the threads of a process (futex(2))."""
@@ -22,7 +22,7 @@ def waiting_text(arch: str, futex: int | None) -> str:
 
     Threads sleep by the system call `futex`; where there is none, by a monitor that who loads the text makes.
     """
-    monitor = f"@{MONITOR} = global [{_MONITOR_BYTES} x i8] zeroinitializer, align {_LINE}"
+    monitor = f"@{MONITOR} = global [{_MONITOR_BYTES} x i8] zeroinitializer, align {CACHE_LINE_BYTES}"
     return "\n".join((monitor, _pause(arch), _MONITOR if futex is None else _sleeping(futex)))
 
 

@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.graph import ApplyOp, ConstantOp, Option, hint
-from ..operator import Kind, kind_of, operator
+from ..operator import Kind, is_view, operator
 from ..types import dtype_of, infer, shape_of, tensor_type
 
 _MOST_NAMES = 6
@@ -156,7 +156,7 @@ def readers(value: SSAValue) -> list[Operation]:
     """Return the operations that read a value, under whatever shape."""
     found: list[Operation] = []
     for op in users(value):
-        view = isinstance(op, ApplyOp) and kind_of(op) is Kind.VIEW
+        view = is_view(op)
         found += readers(op.results[0]) if view else [op]
     return found
 

@@ -8,20 +8,16 @@ from xdsl.ir import SSAValue
 
 from ...dialects.graph import ApplyOp
 from ...dialects.numpy_types import FLOATS
-from ..operator import Kind, kind_of
+from ..operator import is_view
 from ..types import dtype_of, shape_of
 from ._rewrite import option, producer
 
 
 def source_of(value: SSAValue) -> SSAValue:
     """Return what a value was before it was given other shapes, or other types of floats."""
-    while isinstance(owner := value.owner, ApplyOp) and (_is_view(owner) or _is_of_floats(owner)):
+    while isinstance(owner := value.owner, ApplyOp) and (is_view(owner) or _is_of_floats(owner)):
         value = owner.inputs[0]
     return value
-
-
-def _is_view(op: ApplyOp) -> bool:
-    return kind_of(op) is Kind.VIEW
 
 
 def _is_of_floats(op: ApplyOp) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from xdsl.ir import SSAValue
 
 from ...dialects.graph import ApplyOp
-from ..operator import Kind, kind_of
+from ..operator import Kind, is_view, kind_of
 from ..types import shape_of
 from ._rewrite import Before, option, producer
 
@@ -37,7 +37,7 @@ def joined_slices(op: ApplyOp) -> SSAValue | None:
     """
     between = op.inputs[0]
     view = between.owner
-    through = isinstance(view, ApplyOp) and kind_of(view) is Kind.VIEW
+    through = is_view(view)
     inner = producer(view.inputs[0] if through and isinstance(view, ApplyOp) else between, "strided_slice")
     if inner is None:
         return None

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
-from ..operator import Kind, kind_of
+from ..operator import Kind, is_view, kind_of
 from ..types import shape_of
 from ._product_axes import product_axes
 from ._rewrite import (
@@ -296,7 +296,7 @@ def _moves_behind(value: SSAValue) -> list[ApplyOp]:
         (op,) = users(value)
         if not isinstance(op, ApplyOp):
             break
-        moves = op.operator.data == "transpose" or kind_of(op) is Kind.VIEW
+        moves = op.operator.data == "transpose" or is_view(op)
         if not moves and not (is_elementwise(op) and shape_of(op.outputs[0]) == shape_of(value)):
             break
         found.append(op)

@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp, group_body
 from ...dialects.numpy_types import NARROW_FLOATS
-from ..operator import CHAINED, HEADS, Kind, is_in_parts, kind_of
+from ..operator import CHAINED, HEADS, Kind, is_in_parts, is_view, kind_of
 from ..types import shape_of
 from ._attention import Form, attention_before
 from ._dominators import post_dominators, region_between
@@ -105,7 +105,7 @@ class _Grouping:
         for product in self.scored:
             queries = product.inputs[0]
             views: list[ApplyOp] = []
-            while isinstance(op := queries.owner, ApplyOp) and kind_of(op) is Kind.VIEW and used_once(queries):
+            while isinstance(op := queries.owner, ApplyOp) and is_view(op) and used_once(queries):
                 views.insert(0, op)
                 queries = op.inputs[0]
             chain = self.members[self.group[op]] if isinstance(op, ApplyOp) and op in self.group else []
@@ -147,7 +147,7 @@ class _Grouping:
             if not isinstance(end, ApplyOp):
                 return
             region = region_between(last, end)
-            views = [op for op in region if isinstance(op, ApplyOp) and kind_of(op) is Kind.VIEW] if self.views else []
+            views = [op for op in region if isinstance(op, ApplyOp) and is_view(op)] if self.views else []
             region = [op for op in region if op not in views]
             if views and (joins != self._joins_chain or self._heads(end) is not None):
                 return
@@ -166,7 +166,7 @@ class _Grouping:
     def _end_of(self, op: Operation) -> Operation | None:
         """Return where all paths from an operator meet again; behind views, where these may join."""
         end = self.ends.get(op)
-        while self.views and end is not None and kind_of(end) is Kind.VIEW:
+        while self.views and end is not None and is_view(end):
             end = self.ends.get(end)
         return end
 

@@ -17,7 +17,7 @@ from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.graph import ApplyOp
-from ..operator import Kind, kind_of, operator
+from ..operator import Kind, is_view, operator
 from ..types import dtype_of, shape_of
 from ._channels import CHANNELS, channel_axis
 from ._linear import Integers, Linear, computed, linear, scaled
@@ -94,7 +94,7 @@ class _Conversion:
             rule = rules.get(op.operator.data)
             if rule is not None:
                 rule(op)
-            elif kind_of(op) is Kind.VIEW:
+            elif is_view(op):
                 self._move(op)
 
     def _quantize(self, op: ApplyOp) -> None:

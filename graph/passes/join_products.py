@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
 from ...dialects.numpy_types import FLOATS
+from ..operator import is_view
 from ..runtime.plan import ALIGNMENT
 from ..types import dtype_of, shape_of
 from ._rewrite import (
@@ -31,7 +32,7 @@ from ._rewrite import (
     users,
 )
 from ._units import is_on_units
-from .split_products import MOST_ROWS, chain_behind, is_view, parts_read
+from .split_products import MOST_ROWS, chain_behind, parts_read
 
 _TILE = 128
 """Rows, and columns, of the largest tile of a product that a block of threads computes. A choice: tiles of warp groups

@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
 from ...dialects.numpy_types import FLOATS
-from ..operator import Kind, kind_of
+from ..operator import is_view
 from ..types import dtype_of, shape_of
 from ._channels import CHANNELS, without_bias
 from ._rewrite import (
@@ -98,7 +98,7 @@ def _scaled(op: ApplyOp) -> tuple[SSAValue, float] | None:
 
 def _moves(op: ApplyOp) -> bool:
     """True for views and transposes: the same elements elsewhere."""
-    return op.operator.data == "transpose" or kind_of(op) is Kind.VIEW
+    return op.operator.data == "transpose" or is_view(op)
 
 
 def _below_moves(value: SSAValue) -> SSAValue:
@@ -166,7 +166,7 @@ def _below(op: ApplyOp, factor: _Factor) -> _Factor | None:
         return factor.then(
             tuple(factor.shape[k] for k in back), lambda before, made: before.apply("transpose", made, axes=back)
         )
-    if kind_of(op) is Kind.VIEW:
+    if is_view(op):
         return _below_view(factor, shape_of(op.outputs[0]), shape_of(op.inputs[0]))
     return _below_slice(op, factor) if op.operator.data == "strided_slice" else None
 

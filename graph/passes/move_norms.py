@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
 from ...dialects.numpy_types import FLOATS
-from ..operator import Kind, kind_of, operator
+from ..operator import is_view, operator
 from ..types import dtype_of, infer, shape_of
 from ._rewrite import (
     Before,
@@ -101,7 +101,7 @@ def _passed_on(op: ApplyOp, value: SSAValue) -> Factors | None:
     size = shape_of(value)[-1]
     if shape_of(op.outputs[0])[-1:] != (size,):
         return None
-    if kind_of(op) is Kind.VIEW:
+    if is_view(op):
         return ()
     others = [v for v in op.inputs if v is not value]
     if op.operator.data != "multiply" or len(others) != 1 or not is_constant(others[0]):

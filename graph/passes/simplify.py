@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp, ConstantOp
 from ...topi.arguments import padding_of, spread
-from ..operator import Kind, kind_of, operator
+from ..operator import Kind, is_view, operator
 from ..types import dtype_of, shape_of
 from ._arithmetic import ARITHMETIC, join_numbers
 from ._rewrite import (
@@ -70,7 +70,7 @@ def _cast(op: ApplyOp) -> SSAValue | None:
 
 def _view(op: ApplyOp) -> SSAValue | None:
     source = op.inputs[0]
-    while (owner := source.owner) and isinstance(owner, ApplyOp) and kind_of(owner) is Kind.VIEW:
+    while (owner := source.owner) and isinstance(owner, ApplyOp) and is_view(owner):
         source = owner.inputs[0]
     wanted = shape_of(op.outputs[0])
     if shape_of(source) == wanted:

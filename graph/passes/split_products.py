@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
-from ..operator import Kind, kind_of, operator
+from ..operator import is_view, operator
 from ..types import infer, shape_of
 from ._rewrite import Before, applied, is_elementwise, replace, used_once, users
 from ._slices import Range, ranges_of
@@ -78,11 +78,6 @@ def chain_behind(product: ApplyOp) -> list[ApplyOp]:
             break  # one that is stretched along some of what are rows here
         chain.append(step)
     return chain
-
-
-def is_view(op: ApplyOp) -> bool:
-    """True for an operator that gives the same elements under another shape."""
-    return kind_of(op) is Kind.VIEW
 
 
 def parts_read(readers: Sequence[Operation], columns: int) -> list[int]:
