@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
-from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ...dialects.element import element_bytes
 from ...dialects.loop import BlockOp, blocks_in, scope_of
+from ..analysis.matrix_product import element_of_buffer
 from ..analysis.nest import ranges_of
 from ..analysis.placement import Placement, bounds_together
 
@@ -36,7 +36,11 @@ def with_spare(func: FuncOp, places: Mapping[SSAValue, Placement], most_bytes: i
                 place = found[buffer]
                 spare = last + 1 - place.layout.size + place.layout.spare
                 found[buffer] = replace(place, layout=replace(place.layout, spare=spare))
-    taken = sum(place.size * _element_bytes(buffer) for buffer, place in found.items() if place.scope == "shared")
+    taken = sum(
+        place.size * element_bytes(element_of_buffer(buffer))
+        for buffer, place in found.items()
+        if place.scope == "shared"
+    )
     return found if taken + _KEPT_FREE <= most_bytes else dict(places)
 
 
@@ -54,8 +58,3 @@ def _last_read(block: BlockOp, places: Mapping[SSAValue, Placement]) -> dict[SSA
         if first >= 0 and place.size <= last < own + own // _SHARE:
             found[load.buffer] = max(last, found.get(load.buffer, 0))
     return found
-
-
-def _element_bytes(buffer: SSAValue) -> int:
-    assert isinstance(buffer.type, MemRefType)
-    return element_bytes(buffer.type.element_type)

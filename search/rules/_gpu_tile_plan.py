@@ -8,12 +8,12 @@ from math import prod
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import MemRefType
 
 from ...dialects.attributes import Axis
 from ...dialects.buffers import buffer_shape
 from ...dialects.element import element_bytes
 from ...dialects.target import Target
+from ...passes.analysis.matrix_product import element_of_buffer
 from ..estimates.gpu_model import GpuModel
 from ..estimates.gpu_tile import GpuAxis, GpuOperand, GpuReduce, Span
 from ..sketch.hole import Columns, Derived, Hole, Kind
@@ -352,12 +352,10 @@ def _turned_layout(anchor: Anchor, variant: GpuVariant, operand: Operand, row_ax
 
 def _has_lanes_apart(operand: Operand, lanes: str) -> bool:
     """True for elements of four bytes or more whose neighbours along the lanes are rows apart, none in one row."""
-    return _element_bytes(operand) >= _LEAST_COPIED_BYTES and lanes not in operand.indices[-1].axes()
-
-
-def _element_bytes(operand: Operand) -> int:
-    assert isinstance(operand.buffer.type, MemRefType)
-    return element_bytes(operand.buffer.type.element_type)
+    return (
+        element_bytes(element_of_buffer(operand.buffer)) >= _LEAST_COPIED_BYTES
+        and lanes not in operand.indices[-1].axes()
+    )
 
 
 def _is_box(operand: Operand, spatial: set[str], variant: GpuVariant) -> bool:
