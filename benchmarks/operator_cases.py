@@ -29,7 +29,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class Case:
-    """A workload of the table; `kind` names its family, `half` is "shown", "held-out" or "later"."""
+    """A workload of the table; `kind` names its family, `half` is "shown", "held-out", "later" or "drawn"."""
 
     name: str
     kind: str

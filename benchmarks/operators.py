@@ -1,6 +1,7 @@
 """Operators of real networks (`operator_cases.py`) beside PyTorch, untuned and tuned: a table of both halves.
 
-`--half later` measures those of `later_cases.py`, which were listed when rules and models were done.
+`--half later` measures those of `later_cases.py`, which were listed when rules and models were done, `--half drawn
+--seed N` those of shapes that are drawn at random (`drawn_cases.py`).
 
     python benchmarks/operators.py --target cuda --trials 64 --output operators.jsonl
 
@@ -32,6 +33,7 @@ from typing import Any
 
 import gpu
 import numpy as np
+from drawn_cases import drawn
 from later_cases import LATER
 from operator_cases import CASES, Case
 from rounds import PAUSE_S, calls_by_clock, clock_of_a_thread, runs_by_clock
@@ -41,9 +43,8 @@ from loopwright.backends.arrays import aligned_copy, aligned_empty
 from loopwright.search.sketch.likely import likeliest
 
 Row = dict[str, Any]
-ALL = (*CASES, *LATER)
-HALVES = ("held-out", "shown", "later")
-"""Lists of cases in the order they are measured; the last is measured where it is asked for by name."""
+HALVES = ("held-out", "shown", "later", "drawn")
+"""Lists of cases in the order they are measured; the last two are measured where they are asked for by name."""
 AT_LEAST_S = {False: 0.005, True: 0.002}
 """Of calls in a turn, by whether they are of a GPU."""
 BY_CLOCK_S = 3 * AT_LEAST_S[False]
@@ -59,7 +60,7 @@ def main() -> int:
     done: dict[str, Row] = {}
     if path and path.exists():
         done = {row["case"]: row for row in map(json.loads, path.read_text().splitlines())}
-    in_turn = sorted(ALL, key=lambda case: HALVES.index(case.half))
+    in_turn = sorted(_cases(options), key=lambda case: HALVES.index(case.half))
     if options.write_schedules:
         chosen = {
             case.name: lw.SearchTask(case.operator.tensors, target=_target(options)).default_schedule
@@ -84,7 +85,7 @@ def main() -> int:
             if path:
                 with path.open("a") as file:
                     file.write(json.dumps(row) + "\n")
-    print(table([done[case.name] for case in ALL if case.name in done]))
+    print(table([done[case.name] for case in in_turn if case.name in done]))
     return int(any("failed" in row for row in done.values()))
 
 
@@ -97,8 +98,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--trials", type=int, default=0, help="of a search; without, the untuned schedule alone")
     parser.add_argument("--limit-s", type=float, default=60, help="seconds of a search, at most")
     parser.add_argument("--threads", type=int, default=1, help="of a CPU, for both sides")
-    parser.add_argument("--kinds", nargs="+", choices=sorted({case.kind for case in ALL}))
+    parser.add_argument("--kinds", nargs="+", choices=sorted({case.kind for case in (*CASES, *LATER)}))
     parser.add_argument("--half", nargs="+", choices=HALVES, default=HALVES[:2], help="default: the first two")
+    parser.add_argument("--seed", type=int, default=0, help="of the drawn cases")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument(
         "--pinned", action="store_true", help="on a CPU: jobs measure at once, each on cores of its own"
@@ -107,6 +109,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--records", default="operator-records", help="folder of record files, one a case")
     parser.add_argument("--output", help="a file of JSON lines, which is gone on with")
     return parser.parse_args()
+
+
+def _cases(options: argparse.Namespace) -> tuple[Case, ...]:
+    return (*CASES, *LATER, *drawn(options.seed))
 
 
 def _asked(case: Case, options: argparse.Namespace) -> bool:
@@ -131,7 +137,7 @@ def _begin(lock: AbstractContextManager[Any], threads: int, cores: Any) -> None:
 
 
 def _tried(name: str, options: argparse.Namespace) -> Row:
-    case = next(case for case in ALL if case.name == name)
+    case = next(case for case in _cases(options) if case.name == name)
     row = {"case": name, "kind": case.kind, "half": case.half}
     try:
         return {**row, **measured(case, options)}
