@@ -103,6 +103,11 @@ class Variant:
         return f"{'_'.join(self.axes)}_{self.panel}{rows}{pads}{apart}"
 
 
+def direct_variant(anchor: Anchor) -> Variant:
+    """Lanes along the last axis, whose operand is read in place."""
+    return Variant(anchor.spatial[-1:], "direct", False, runs=_grouped_axis(anchor))
+
+
 def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = ()) -> Iterator[Variant]:
     """The structures worth searching for an anchor, which reads padding in `windows`."""
     groups = _grouped_axis(anchor)

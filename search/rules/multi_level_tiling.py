@@ -30,9 +30,10 @@ from ..structure.padding import padded_windows
 from ..structure.strides import WIDEST_STRIDE, accesses, output_bytes
 from ._ahead import pack_ahead
 from ._structures import tile_anchors
-from ._tile_plan import SHORTEST_LINE, TilePlan, Variant, block_limits, plan_tiles, tile_model, variants
+from ._tile_plan import SHORTEST_LINE, TilePlan, Variant, block_limits, direct_variant, plan_tiles, tile_model, variants
 from ._turned_epilogue import turning_cycles
 from .injective import spread
+from .strided_phases import reads_phases
 
 Part: TypeAlias = "str | list[str | Derived]"
 """Of a layout: an axis, or a part of one."""
@@ -66,7 +67,10 @@ class MultiLevelTiling(SketchRule):
             return _write(grown, plan_tiles(grown, anchor, variant, target))
 
         def structures(anchor: Anchor) -> list[Variant]:
-            found = list(variants(anchor, target, padded_windows(draft.module, anchor)))
+            if reads_phases(draft, anchor):
+                found = [direct_variant(anchor)]
+            else:
+                found = list(variants(anchor, target, padded_windows(draft.module, anchor)))
             if turning_cycles(draft, anchor):
                 return [replace(one, epilogue=where) for one in found for where in ("apart", "tile")]
             return found
