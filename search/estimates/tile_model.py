@@ -358,7 +358,8 @@ class TileModel:
         tiles = {axis.name: c[axis.inner] for axis in self.rows}
         tiles[self.vector.name] = c[self.vector.inner] * c[self.lanes]
         taps = {axis.name: c[axis.unroll] for axis in self.reduce}
-        parts = [w.parts(tiles[w.spatial], taps[w.tap]) for w in self.windows if w.spatial in tiles and w.tap in taps]
+        one = np.ones(len(c[self.lanes]), dtype=np.int64)  # of an axis whose places are tasks
+        parts = [w.parts(tiles.get(w.spatial, one), taps[w.tap]) for w in self.windows if w.tap in taps]
         return np.asarray(prod(parts, start=np.ones(len(c[self.lanes]))))
 
     def _packed_in_tiles(self, c: Columns) -> Array:

@@ -175,8 +175,9 @@ def _in_blocks(plan: TilePlan, reduce: Sequence[str]) -> tuple[list[Part], list[
 
 def _pad(draft: Draft, plan: TilePlan, panels: list[str]) -> None:
     """Padding where it is read, or as it is packed, or ahead of all."""
+    phases = {window.pad for window in plan.variant.phases}
     for pad in plan.anchor.pads:
-        if plan.variant.inline_pads or (panels and pad in plan.packed):
+        if plan.variant.inline_pads or pad in phases or (panels and pad in plan.packed):
             draft.do(ComputeInline, block=pad)
         else:
             spread(draft, pad, plan.target)

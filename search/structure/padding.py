@@ -21,7 +21,7 @@ Array = npt.NDArray[np.float64]
 class PaddedWindow:
     """A dimension that windows move along: `spatial * stride + tap * dilation + start`, of `low` to `high` not padding.
 
-    Both axes have extents; `low` and `high` are inclusive.
+    Both axes have extents; `low` and `high` are inclusive. `pad` is the block that pads.
     """
 
     spatial: str
@@ -33,6 +33,15 @@ class PaddedWindow:
     start: int
     low: int
     high: int
+    pad: str = ""
+
+    @property
+    def moves_back(self) -> bool:
+        """True for a kernel of a transposed convolution, padded where strides do not divide it: later taps come before.
+
+        `spatial` are its phases then.
+        """
+        return self.dilation < 0
 
     def part(self, tile: int, taps: int) -> float:
         """The part of steps in which a tile of neighbours, with so many taps at a time, has something but padding."""
@@ -40,8 +49,9 @@ class PaddedWindow:
         last = np.minimum(first + tile, self.extent) - 1
         one = np.arange(0, self.taps, taps)
         after = np.minimum(one + taps, self.taps) - 1
-        lowest = self.start + self.stride * first[:, None] + self.dilation * one
-        highest = self.start + self.stride * last[:, None] + self.dilation * after
+        near, far = (one, after) if self.dilation > 0 else (after, one)
+        lowest = self.start + self.stride * first[:, None] + self.dilation * near
+        highest = self.start + self.stride * last[:, None] + self.dilation * far
         return float(np.mean((highest >= self.low) & (lowest <= self.high)))
 
     def parts(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
@@ -59,7 +69,7 @@ def padded_windows(module: ModuleOp, anchor: Anchor) -> tuple[PaddedWindow, ...]
         conditions = [c for load in block.loads for c in load.conditions]
         for operand in anchor.operands:
             if operand.buffer is block.outputs[0]:
-                found += _windows(anchor, operand, names, conditions)
+                found += _windows(anchor, operand, pad, names, conditions)
     return tuple(found)
 
 
@@ -69,15 +79,17 @@ def part_read(windows: Iterable[PaddedWindow]) -> float:
 
 
 def _windows(
-    anchor: Anchor, operand: Operand, names: list[str | None], conditions: list[IndexExpr]
+    anchor: Anchor, operand: Operand, pad: str, names: list[str | None], conditions: list[IndexExpr]
 ) -> Iterator[PaddedWindow]:
     spatial = {a.name: a.extent for a in anchor.spatial}
     reduce = {a.name: a.extent for a in anchor.reduce}
     for index, name, size in zip(operand.indices, names, buffer_shape(operand.buffer), strict=True):
         axes = index.axes()
         moved, taps = sorted(axes & spatial.keys()), sorted(axes & reduce.keys())
-        linear = all(index.is_linear_in(n) and index.coefficient(n) > 0 for n in axes)
+        linear = all(index.is_linear_in(n) for n in axes)
         if name is None or len(moved) != 1 or len(taps) != 1 or len(axes) != 2 or not linear:
+            continue
+        if index.coefficient(moved[0]) < 0:
             continue
         low, high = _bounds(name, size, conditions)
         (pixel,), (tap,) = moved, taps
@@ -85,6 +97,7 @@ def _windows(
             *(pixel, spatial[pixel], index.coefficient(pixel)),
             *(tap, reduce[tap], index.coefficient(tap)),
             *(index.const, low, high),
+            pad,
         )
 
 

@@ -98,11 +98,54 @@ def _pairs(window: PaddedWindow) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("tile", range(1, 9))
 @pytest.mark.parametrize("taps", [1, 2, 3])
-def test_parts_of_steps_are_counted(tile: int, taps: int) -> None:
-    window = PaddedWindow("x", 7, 2, "r", 3, 5, 1, 4, 11)
+@pytest.mark.parametrize(("start", "dilation"), [(1, 5), (11, -5)])
+def test_parts_of_steps_are_counted(tile: int, taps: int, start: int, dilation: int) -> None:
+    window = PaddedWindow("x", 7, 2, "r", 3, dilation, start, 4, 11)
     steps, some = 0, 0
     for first, tap in product(range(0, 7, tile), range(0, 3, taps)):
-        places = [1 + 2 * x + 5 * t for x in range(first, min(first + tile, 7)) for t in range(tap, min(tap + taps, 3))]
+        at = product(range(first, min(first + tile, 7)), range(tap, min(tap + taps, 3)))
+        places = [start + 2 * x + dilation * t for x, t in at]
         steps += 1
         some += min(places) <= 11 and max(places) >= 4
     assert window.parts(np.array([tile, tile]), np.array([taps, taps])).tolist() == [some / steps] * 2
+
+
+TRANSPOSED = {"3x3/2": (3, 3, 2, 9), "5x5/3": (5, 5, 3, 25), "3x5/2": (3, 5, 2, 15)}
+"""Rows and columns of windows, strides, and the taps of all phases together, of transposed convolutions."""
+
+
+def transposed(name: str, size: int = 9) -> list[te.Tensor]:
+    rows, columns, stride, _ = TRANSPOSED[name]
+    data = te.placeholder((1, 6, size, size + 1), name="data")
+    kernel = te.placeholder((6, 8, rows, columns), name="kernel")
+    return [data, kernel, topi.nn.relu(topi.nn.conv2d_transpose_nchw(data, kernel, stride, (rows // 2, columns // 2)))]
+
+
+@pytest.mark.parametrize("name", TRANSPOSED)
+@pytest.mark.few(2)
+def test_phases_have_their_own_taps(name: str) -> None:
+    *_, stride, taps = TRANSPOSED[name]
+    task = lw.SearchTask(lambda: transposed(name), target=CPU)
+    module = Draft.of(task.module).module
+    anchor = find_anchor(module, "compute")
+    assert anchor is not None
+    windows = [window for window in padded_windows(module, anchor) if window.moves_back]
+    assert [(w.spatial, w.extent, w.pad) for w in windows] == [
+        ("py", stride, "kernel_taps"),
+        ("px", stride, "kernel_taps"),
+    ]
+    assert part_read(windows) == pytest.approx(taps / np.prod([w.extent * w.taps for w in windows]))
+    sketches = [sketch for sketch in task.sketches if sketch.name.endswith("_taps")]
+    assert {"xx_direct_taps", "yy_xx_inner_taps"} <= {sketch.name for sketch in sketches}
+    for sketch in sketches:
+        assert 'lw-compute-inline{block="kernel_taps"}' in sketch.template
+        for row in [sketch.default, *sketch.sample(np.random.default_rng(1), 1)]:
+            schedule = sketch.schedule(row)
+            found = task.build(schedule)(*task.reference.inputs)
+            np.testing.assert_allclose(found, task.reference.expected[0], rtol=1e-4, atol=1e-4, err_msg=schedule)
+
+
+def test_strides_that_divide_the_window_leave_no_taps_out() -> None:
+    data, kernel = te.placeholder((1, 6, 9, 9), name="data"), te.placeholder((6, 8, 4, 4), name="kernel")
+    task = lw.SearchTask(lambda: [data, kernel, topi.nn.conv2d_transpose_nchw(data, kernel, 2, 1)], target=CPU)
+    assert not [sketch.name for sketch in task.sketches if "taps" in sketch.name]
