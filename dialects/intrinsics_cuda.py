@@ -104,7 +104,7 @@ WARP_GROUP = 128
 """Threads of four warps, the first of which is a multiple of four (PTX ISA, asynchronous warpgroup-level matrix
 instructions)."""
 WGMMA_CAPABILITY = 90
-_WGMMA_COLUMNS = (32, 64, 96, 128, 160, 192, 224, 256)
+_WGMMA_COLUMNS = (16, 32, 64, 96, 128, 160, 192, 224, 256)
 """Of the columns that the instruction has, all multiples of 8 up to 256, those that tiles of products are made of."""
 _WGMMA_TYPES = ("float16", "bfloat16", "float32", "int8", "uint8")
 

@@ -33,7 +33,7 @@ class _Boxes:
     """Boxes that a nest copies: one for each iteration of its loops `around`, those of a box are within.
 
     With a `walk` a box is pixels and channels, from a `place` that is one of the walk's, moved by `taps`: those of its
-    loop over `pixels` where it is at `pixel`.
+    loop over `pixels` where it is at `pixel`. Its `ends` are predicates that it keeps beside the array's.
     """
 
     source: Access
@@ -47,6 +47,7 @@ class _Boxes:
     walk: Walk | None = None
     taps: tuple[IndexExpr, ...] = ()
     pixels: str = ""
+    ends: tuple[IndexExpr, ...] = ()
     pixel: IndexExpr = ZERO
 
     @property
@@ -223,7 +224,8 @@ def _in_walk(plan: BlockPlan, loops: Sequence[ForOp], ranges: Ranges) -> _Boxes 
     begin = tuple(e.substitute(inside) for e in (*at, channel))
     taps, place = begin[: len(found.taps)], begin[len(found.taps) :]
     box, rounds = (pixels.size, channels.size), bool(rounding_of(target.buffer))
-    walked = (found.walk, taps, pixels.loop_name)
+    ends = tuple(e.substitute(block.bound) for e in found.ends)
+    walked = (found.walk, taps, pixels.loop_name, ends)
     return _Boxes(source, target, tuple(around), place, box, offset, _span(target), rounds, *walked)
 
 
@@ -241,7 +243,7 @@ def _problem(found: _Boxes, plan: BlockPlan) -> str | None:
     """Say why boxes cannot be copied by the copy engine; None where they can."""
     place: Placement = found.source.place
     (source,) = plan.loads.values()
-    if plan.conditions or not set(source.where) <= _within(source):
+    if plan.conditions or not set(source.where) <= _within(source).union(found.ends):
         return "it has a predicate other than those of the array's ends, so split by factors that divide the extents"
     if not place.is_argument and place.layout != whole(place.shape):
         return f"'{place.name}' is not kept whole"

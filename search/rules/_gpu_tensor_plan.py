@@ -70,6 +70,8 @@ multiprocessors a tile. On an H200 the first is the best of seven for products o
 and of 2048, the third for those of 1024 (7.8 us; the first two 15.8 and 9.3)."""
 USUAL_STEPS = 4
 """Steps of the intrinsic between two fills without a search: 128 bytes, the widest swizzle."""
+LEAST_COLUMNS = 32
+"""Columns of an instruction of warp groups, at least, unless there are fewer. A choice: see `GROUP_COLUMNS`."""
 GROUPS = (1, 2, 4, 8)
 """Rows of tiles that neighbouring blocks of threads take together: they read the same columns from the cache."""
 PARTS = 4
@@ -200,12 +202,14 @@ def plan_tensor(
     """
     x, b_extent = product.intrinsic, product.b.extent
     listed = WARP_GROUPS if x.reads_shared else WARPS
-    family = family.of_columns(n for n in family.columns if b_extent % n == 0 and has_whole_panels(product, n))
+    fit = [n for n in family.columns if b_extent % n == 0 and has_whole_panels(product, n)]
+    family = family.of_columns(n for n in fit if n >= min(x.n, LEAST_COLUMNS))
     usual, columns = (_usual_group_tile(product, target)) if x.reads_shared else (listed.usual_warps[0], x.n)
     width = _width(block, family, columns) if len(family.members) > 1 else None
     chosen = family.widest.n if width is None else width.columns.default
-    a = _side(block, "i", product.a, (x.m, x.m), listed, usual, x.reads_shared, ways.tail)
-    b = _side(block, "j", product.b, (family.columns[0], chosen), listed, listed.usual_warps[1], x.reads_shared)
+    panels = [_panel(product, factor) * x.reads_shared for factor in product.factors]
+    a = _side(block, "i", product.a, (x.m, x.m), listed, usual, panels[0], ways.tail)
+    b = _side(block, "j", product.b, (family.columns[0], chosen), listed, listed.usual_warps[1], panels[1])
     all_steps = product.depth // x.k
     wanted = min(USUAL_STEPS, all_steps // (1 + ways.bulk))
     steps = Hole.near(f"{block}_k_steps", dividing(listed.fills, all_steps), wanted, "tile", f"{block}_k")
@@ -255,12 +259,26 @@ def _cluster(block: str, across: int, down: int) -> tuple[Hole, Hole]:
 
 def has_whole_panels(product: Product, columns: int) -> bool:
     """True where columns of an instruction are whole panels, in which a turned factor lies for warp groups."""
-    return not (product.intrinsic.reads_shared and product.b.turned) or columns % _panel(product.b) == 0
+    return not product.intrinsic.reads_shared or not product.b.turned or columns % _panel(product, product.b) == 0
 
 
-def _panel(factor: Factor) -> int:
-    """Elements that a row in shared memory has where neighbours are rows of the matrix: the widest swizzle's."""
-    return SWIZZLES[0] // TURNED_BYTES if factor.turned else 0
+def _panel(product: Product, factor: Factor) -> int:
+    """Elements that a row in shared memory has where neighbours are rows of the matrix: of a swizzle that divides all.
+
+    Rows are those of `a` or of `b` once they are padded for the intrinsic.
+    """
+    if not factor.turned:
+        return 0
+    unit = product.intrinsic.m if factor is product.a else product.intrinsic.n
+    extent = -(-factor.extent // unit) * unit
+    panels = [span // TURNED_BYTES for span in SWIZZLES]
+    return next((n for n in panels if extent % n == 0), panels[0])
+
+
+def is_narrow(product: Product) -> bool:
+    """True for warp groups whose instructions have columns that are no whole panels, or are no usual number."""
+    panel = SWIZZLES[0] // TURNED_BYTES if product.b.turned else LEAST_COLUMNS
+    return product.intrinsic.reads_shared and product.intrinsic.n % panel != 0
 
 
 def _usual_group_tile(product: Product, target: Target) -> tuple[int, int]:
@@ -289,7 +307,7 @@ def _side(
     extents: tuple[int, int],
     listed: TileChoices,
     usual: int,
-    in_groups: bool,
+    panel: int,
     tail: bool = False,
 ) -> SidePlan:
     """Plan a side, whose matrices have so many rows at least, and so many by default; with a `tail` of any number."""
@@ -301,9 +319,7 @@ def _side(
     left = max(1, (factor.extent + more) // (extent * tiles.default))
     warps = Hole.near(f"{label}_warps", (_up_to if tail else dividing)(listed.warps, left), usual, "threads", label)
     every = most(listed.warps, longest)
-    return SidePlan(
-        factor, Hole(warps.name, every, warps.default, warps.kind, warps.axis), tiles, _panel(factor) * in_groups
-    )
+    return SidePlan(factor, Hole(warps.name, every, warps.default, warps.kind, warps.axis), tiles, panel)
 
 
 def _up_to(choices: tuple[int, ...], count: int) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ loads its factors to registers, or of a warp group, which reads them from shared
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
@@ -26,7 +27,7 @@ from ._gpu_division import parts_in_multiples, plan_division, write_division
 from ._gpu_factors import parts_of
 from ._gpu_joins import ways_to_join
 from ._gpu_tensor import join_tensor, write_result, write_tensor, writes_halves
-from ._gpu_tensor_plan import Ways, has_whole_panels, plan_tensor, tensor_model
+from ._gpu_tensor_plan import Ways, has_whole_panels, is_narrow, plan_tensor, tensor_model
 from ._gpu_tiles import join_parts
 from ._gpu_walks import Walked, find_walked
 from ._structures import tile_anchors
@@ -47,6 +48,12 @@ SHARED_FLOPS = 2e9
 """Operations from which on blocks of clusters may share their factors. Products of 1000 x 1512 x 2056, whose rows lie
 across lines of the cache, take 18.5 us on an H200, and 14.8 with what two blocks share; those of 1024, 2.1e9, take 5.8
 and 6.2. A choice: smaller ones have few fills for each block."""
+STEPS_OF_BOXES = (1, 2, 4)
+"""Steps of the intrinsic in a box of channels: 128 bytes at most, the widest swizzle."""
+MOST_CHANNELS = 1.4
+"""Channels once they are padded for wider boxes over those that instructions need, at most. A choice: 48 become 64, of
+which a third more is multiplied; fills of a single step take longer than estimated (13.3 us on an H200 for 16 images of
+19 x 19 pixels, 16 channels to 512 in windows of 5 x 5, where 8.1 were)."""
 GROUP_COLUMNS = 64
 """Columns that products of warp groups are padded to multiples of: fewer read shared memory for longer than they
 multiply (64 rows and n columns take (64 + n) / 4 cycles to read, n / 2 to multiply)."""
@@ -68,6 +75,7 @@ class TensorVariant:
     clustered: bool = False
     shared: bool = False
     walked: Walked | None = None
+    channels: int = 0
 
     @property
     def has_tail(self) -> bool:
@@ -77,7 +85,9 @@ class TensorVariant:
     @property
     def name(self) -> str:
         ways = f"{'_bulk' * self.bulk}{'_shared' * self.shared}{'_split' * self.split}{'_clustered' * self.clustered}"
-        return f"tensor_{self.family.name.replace('.', '_')}{ways}"
+        sizes = f"{f'_n{self.intrinsic.n}' * (self.intrinsic.n < GROUP_COLUMNS and self.intrinsic.reads_shared)}"
+        sizes += f"_c{self.channels}" if self.channels else ""
+        return f"tensor_{self.family.name.replace('.', '_')}{ways}{sizes}"
 
 
 class GpuTensor(SketchRule):
@@ -168,11 +178,12 @@ def variants(draft: Draft, anchor: Anchor, target: Target) -> list[TensorVariant
     """The structures worth searching for an anchor: by warps, and by warp groups where the target has them."""
     found = _products(draft, anchor, target)
     by_warps = [each for each in found if not each[1].intrinsic.reads_shared and waste(each[1]) <= MOST_WASTE][:1]
-    by_groups = [each for each in found if each[1].intrinsic.reads_shared and _fits(draft, anchor, each[1])][:1]
-    if any(_tiles(product) >= target.cores and find_walked(draft, anchor, product) for _, product in by_groups):
+    by_groups = _of_groups(draft, anchor, found)
+    wide = [product for _, product in by_groups if not is_narrow(product)]
+    if any(_tiles(product) >= target.cores and find_walked(draft, anchor, product) for product in wide):
         by_warps = []  # their best take 1.6 to 2.5 times as long in nine convolutions of batch 16 and 128 on an H100
     apart = [
-        TensorVariant(family, product.intrinsic, bulk, split, clustered, walked=walked)
+        TensorVariant(family, product.intrinsic, bulk, split, clustered, walked=walked, channels=channels)
         for family, product in (*by_warps, *by_groups)
         for split, clustered in ((False, False), *((True, each) for each in ways_to_join(target)))
         if not split or _may_be_divided(anchor, product, target)
@@ -181,9 +192,27 @@ def variants(draft: Draft, anchor: Anchor, target: Target) -> list[TensorVariant
         or not product.intrinsic.reads_shared
         or (walked is not None and not clustered)
         if bulk or not (product.intrinsic.rounds and product.intrinsic.reads_shared)  # the copy engine rounds alone
+        for channels in (_channels(product) if walked is not None and not split else (0,))
     ]
     large = any(2 * p.a.extent * p.b.extent * p.depth > SHARED_FLOPS for _, p in by_groups)
     return [*apart, *(replace(one, shared=True) for one in apart if _may_share(one) and large)]
+
+
+def _of_groups(draft: Draft, anchor: Anchor, found: Sequence[tuple[Family, Product]]) -> list[tuple[Family, Product]]:
+    """The least padded product by warp groups; of narrow instructions where no other fits, and pixels are walked."""
+    fit = [each for each in found if each[1].intrinsic.reads_shared and _fits(draft, anchor, each[1])]
+    wide = [each for each in fit if not is_narrow(each[1])]
+    return (wide or [each for each in fit if find_walked(draft, anchor, each[1])])[:1]
+
+
+def _channels(product: Product) -> tuple[int, ...]:
+    """Extents that channels may be padded to, for boxes of several steps where one divides them; 0 for as they are."""
+    extent, step = product.k[-1].extent, product.intrinsic.k
+    if len(product.k) == 1 or extent % (2 * step) == 0:
+        return (0,)
+    found = {-(-extent // (step * n)) * step * n: None for n in STEPS_OF_BOXES}
+    fewest = min(found)
+    return tuple(0 if n == extent else n for n in found if n <= MOST_CHANNELS * fewest)
 
 
 def _may_share(one: TensorVariant) -> bool:
@@ -258,7 +287,10 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
     asked = product.a.extent, product.b.extent
     steps = {} if variant.split else wide_steps(product)  # the copy engine writes no zeros behind the end of a part
     rows = {a.name for a in product.a.rows} if variant.has_tail else set()
-    if padded := {name: n for name, n in (paddings(product) | steps).items() if name not in rows}:
+    if variant.walked is not None and not variant.split and len(product.k) > 1:
+        rows |= {a.name for a in product.k}
+        steps = {product.k[-1].name: variant.channels} if variant.channels else {}
+    if padded := {name: n for name, n in paddings(product).items() if name not in rows} | steps:
         for name, extent in padded.items():
             draft.do(Pad, block=anchor.block, loop=name, factor=extent)
         fresh = find_anchor(draft.module, anchor.block)

@@ -22,7 +22,7 @@ from loopwright.dialects.interpret.loop import InterpretationError
 from loopwright.dialects.interpret.te import run_te
 from loopwright.dialects.pixel_walk import Walk
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
-from loopwright.search.rules import gpu_tensor
+from loopwright.search.rules import _gpu_walks, gpu_tensor
 from loopwright.search.sketch.sketch import Sketch
 
 HOPPER = "cuda model=h200"
@@ -30,7 +30,7 @@ TILES = {"columns": 64, "j_tiles": 1, "j_warps": 1, "i_tiles": 1, "i_warps": 1, 
 
 
 class Images(NamedTuple):
-    """Convolutions of images with 64 filters; `walk` is the one that the copy engine makes of them."""
+    """Convolutions of images; `walk` is the one that the copy engine makes of them, `end` that of the sketch's name."""
 
     walk: Walk
     shape: tuple[int, int, int, int] = (2, 8, 8, 64)
@@ -40,6 +40,8 @@ class Images(NamedTuple):
     dilation: int = 1
     dtype: str = "float16"
     taken: tuple[tuple[str, int], ...] = ()
+    filters: int = 64
+    end: str = "_bulk"
 
 
 IMAGES = {
@@ -55,14 +57,26 @@ IMAGES = {
         Walk((-2, -2), (5, 5), (1, 1)), (2, 8, 8, 32), 5, pad=2, taken=(("k_steps", 2),)
     ),
     "bfloat16, without padding": Images(Walk((0, 0), (7, 7), (1, 1)), (2, 10, 10, 64), pad=0, dtype="bfloat16"),
+    "past the only one": Images(Walk((-1, -1), (7, 8), (1, 1)), (1, 9, 10, 64)),
+    "past the only one, every second pixel": Images(Walk((-1, -1), (7, 13), (2, 2)), (1, 9, 15, 64), stride=2),
+    "24 channels as 32": Images(
+        Walk((-1, -1), (5, 7), (1, 1)), (3, 7, 9, 24), taken=(("k_steps", 2),), end="_bulk_c32"
+    ),
+    "48 channels as 64, to 16 filters": Images(
+        Walk((-1, -1), (5, 7), (1, 1)), (3, 7, 9, 48), filters=16, end="_bulk_n16_c64"
+    ),
+    "40 channels as 48, to 24 filters": Images(
+        Walk((-1, -1), (5, 7), (1, 1)), (3, 7, 9, 40), taken=(("k_steps", 1),), filters=24, end="_bulk_n32_c48"
+    ),
+    "to 32 filters": Images(Walk((-1, -1), (6, 6), (1, 1)), filters=32, end="_bulk_n32"),
 }
 
 
 def task(images: Images) -> lw.SearchTask:
     *_, channels = images.shape
     data = te.placeholder(images.shape, images.dtype, name="data")
-    weights = te.placeholder((images.window, images.window, channels, 64), images.dtype, name="weights")
-    bias = te.placeholder((64,), images.dtype, name="bias")
+    weights = te.placeholder((images.window, images.window, channels, images.filters), images.dtype, name="weights")
+    bias = te.placeholder((images.filters,), images.dtype, name="bias")
     sums = topi.nn.conv2d_nhwc(data, weights, images.stride, images.pad, images.dilation, out_dtype="float32")
     found = topi.cast(topi.nn.relu(sums + topi.cast(bias, "float32")), images.dtype)
     return lw.SearchTask(lambda: [data, weights, bias, found], target=HOPPER)
@@ -96,11 +110,12 @@ def require_right(found: lw.SearchTask, module: ModuleOp) -> None:
 
 @pytest.mark.parametrize("name", IMAGES)
 @pytest.mark.few(2)
-def test_windows_are_right(name: str) -> None:
+def test_windows_are_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The copy engine fills in zeros around images, and behind the last one."""
+    monkeypatch.setattr(_gpu_walks, "FEWEST_PIXELS", 1)
     images = IMAGES[name]
     found = task(images)
-    module = lowered(found, images.taken)
+    module = lowered(found, images.taken, images.end)
     assert {op.pixel_walk for op in copies(module)} == {images.walk, None}
     require_right(found, module)
 

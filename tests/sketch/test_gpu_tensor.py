@@ -108,18 +108,37 @@ def test_extents_are_padded_to_those_of_the_instruction() -> None:
     data = te.placeholder((1, 7, 7, 32), "float16", name="data")
     kernel = te.placeholder((3, 3, 32, 32), "float16", name="kernel")
     conv = topi.nn.conv2d_nhwc(data, kernel, 1, 1, out_dtype="float32")
-    (sketch,) = sketches([data, kernel, topi.cast(conv, "float16")])
+    (sketch,) = (s for s in sketches([data, kernel, topi.cast(conv, "float16")]) if s.name.startswith("tensor_mma"))
     pads = [step for step in sketch.template.split(",lw-") if step.startswith("pad{")]
     assert pads == [f'pad{{block="compute" loop="{axis}" factor=8}}' for axis in ("yy", "xx")]
 
 
 def test_pixels_of_several_images_are_walked_over_in_tiles_of_any_size() -> None:
-    """By warp groups alone, where tiles are enough for all multiprocessors; of one image tiles must divide pixels."""
+    """By warp groups alone, where tiles are enough for all multiprocessors."""
     (sketch,) = sketches(conv(28, 64, 64, 3, 16))
     assert sketch.name == "tensor_wgmma_m64k16_f16_bulk"
     assert 'lw-pad{block="compute" loop="nn_yy_xx" factor=<compute_tile_rows>}' in sketch.template
     names = {s.name for s in sketches(conv(28, 64, 64, 3))}
-    assert names == {"tensor_wgmma_m64k16_f16", "tensor_mma_m16n16k16_f16"}
+    assert names >= {"tensor_wgmma_m64k16_f16_bulk", "tensor_mma_m16n16k16_f16"}
+
+
+@pytest.mark.parametrize(
+    ("channels", "filters", "wanted"),
+    [
+        (64, 64, {"_bulk"}),
+        (24, 64, {"_bulk_c32"}),
+        (48, 64, {"_bulk", "_bulk_c64"}),
+        (40, 32, {"_bulk_n32_c48", "_bulk_n32_c64"}),
+        (64, 16, {"_bulk_n16"}),
+        (64, 24, {"_bulk_n32"}),
+        (96, 160, {"_bulk"}),
+        (64, 48, {"_bulk"}),
+    ],
+)
+def test_channels_and_filters_are_padded_little(channels: int, filters: int, wanted: set[str]) -> None:
+    """To the steps of an instruction and those of wider boxes, and to as few columns as an instruction has."""
+    names = {s.name for s in sketches(conv(28, channels, filters, 3, 16)) if "wgmma" in s.name}
+    assert names == {f"tensor_wgmma_m64k16_f16{ways}" for ways in wanted}
 
 
 @pytest.mark.parametrize(("k", "padded"), [(2064, 2112), (208, 224), (144, 144), (2048, 2048)])
