@@ -21,6 +21,7 @@ from ..structure.anchor import Anchor, Operand
 from ._ahead import may_be_packed_ahead
 from ._gpu_division import Division
 from ._gpu_factors import INNER, LONG, STEPS, THREADS, dividing, factors_of, odd_divisors, up_to
+from ._gpu_large_tiles import LARGE_STAGES, LARGE_STEPS, LARGE_UNROLLED, copied_widths, large_factors
 
 SMALL = 8
 """A reduce axis up to this extent, such as a filter's, is in shared memory as a whole. A choice: filters of 1 to 7
@@ -70,15 +71,21 @@ class GpuVariant:
     split: bool = False
     sliced: bool = False
     runs: str = ""
+    large: bool = False
 
     @property
     def axis(self) -> str:
         """The axis that the fused ones become."""
         return "_".join(a.name for a in self.fused)
 
+    def label(self, block: str) -> str:
+        """The holes' names begin with it: those of large tiles have choices of their own."""
+        return f"{block}_large" if self.large else block
+
     @property
     def name(self) -> str:
-        return f"{self.axis}{'_split' * self.split}{'_sliced' * self.sliced}{'_runs' * bool(self.runs)}"
+        marks = (("split", self.split), ("sliced", self.sliced), ("runs", self.runs), ("large", self.large))
+        return "_".join((self.axis, *(mark for mark, is_so in marks if is_so)))
 
 
 @dataclass(frozen=True)
@@ -207,11 +214,13 @@ def plan_tiles(anchor: Anchor, variant: GpuVariant, target: Target, division: Di
     if stepped and (last := stepped[-1]).step is not None:
         extent = next(a.extent for a in anchor.reduce if a.name == last.name)
         iterations = -(-extent // last.step.default)
-    stages = tuple(n for n in STAGES if stepped or n == 1)
+    stages = LARGE_STAGES if variant.large else tuple(n for n in STAGES if stepped or n == 1)
+    unrolled = (LARGE_UNROLLED,) if variant.large else UNROLLED
+    label = variant.label(anchor.block)
     counted = [tile.threads for tile in axes]
     if division is not None and variant.sliced:
         counted.append(division.parts)
-    threads = Derived.of(f"{anchor.block}_all_threads", _product_of([h.name for h in counted]), counted)
+    threads = Derived.of(f"{label}_all_threads", _product_of([h.name for h in counted]), counted)
     return GpuTilePlan(
         anchor,
         variant,
@@ -221,9 +230,9 @@ def plan_tiles(anchor: Anchor, variant: GpuVariant, target: Target, division: Di
         axes,
         reduce,
         operands,
-        _hole(anchor.block, "stages", stages, min(2, iterations), "stages"),
-        _hole(anchor.block, "registers", (0, 1) if stepped else (0,), 0),
-        _hole(anchor.block, "unroll", UNROLLED, UNROLLED[-1], "unroll"),
+        _hole(label, "stages", stages, min(2, iterations), "stages"),
+        _hole(label, "registers", (0, 1) if stepped else (0,), 0),
+        _hole(label, "unroll", unrolled, unrolled[-1], "unroll"),
         threads,
         _slices(anchor.block, axes) if variant.sliced else None,
         run,
@@ -283,6 +292,8 @@ def _axis_tiles(
 
     left = USUAL_SLICE_THREADS if variant.sliced else USUAL_THREADS
     tiles: list[AxisTile] = []
+    if variant.large:
+        return _large_tiles(variant.label(block), tiled)
     for name, extent in reversed(tiled):
         choices = factors(name, extent, INNER, MOST_INNER)
         inner = _hole(block, f"{name}_inner", choices, min(USUAL_INNER, extent), axis=name)
@@ -299,6 +310,23 @@ def _axis_tiles(
     return tuple(tiles)
 
 
+def _large_tiles(block: str, tiled: Sequence[tuple[str, int]]) -> tuple[AxisTile, ...]:
+    """The factors of rows and columns of a large product."""
+    tiles = []
+    for name, extent in tiled:
+        virtual, threads, inner = large_factors(name == tiled[-1][0])
+        tiles.append(
+            AxisTile(
+                name,
+                extent,
+                _hole(block, f"{name}_virtual", virtual, 2, axis=name),
+                _hole(block, f"{name}_threads", threads, USUAL_THREADS_OF_AXIS, "threads", name),
+                _hole(block, f"{name}_inner", inner, USUAL_INNER, axis=name),
+            )
+        )
+    return tuple(tiles)
+
+
 def _reduce_tiles(anchor: Anchor, variant: GpuVariant, division: Division | None) -> tuple[GpuReduceTile, ...]:
     """The reduce axes, with the steps of those that are long or divided."""
     tiles = []
@@ -312,8 +340,8 @@ def _reduce_tiles(anchor: Anchor, variant: GpuVariant, division: Division | None
         even = tuple(n for n in STEPS if n <= most)
         fitting = [n for n in even if n <= USUAL_STEP and 2 * n <= axis.extent]
         exact = () if variant.sliced else odd_divisors(whole, min(max(STEPS), most))
-        choices = tuple(sorted({*even, *exact}))
-        step = _hole(anchor.block, f"{axis.name}_step", choices, max(fitting, default=even[0]))
+        choices = LARGE_STEPS if variant.large else tuple(sorted({*even, *exact}))
+        step = _hole(variant.label(anchor.block), f"{axis.name}_step", choices, max(fitting, default=even[0]))
         tiles.append(GpuReduceTile(axis.name, whole, step))
     return tuple(tiles)
 
@@ -326,8 +354,9 @@ def _distinct(anchor: Anchor) -> list[Operand]:
 def _staged(
     anchor: Anchor, variant: GpuVariant, operand: Operand, names: Sequence[str], outer: Sequence[Axis]
 ) -> StagedOperand:
-    vector = _hole(anchor.block, f"{operand.name}_vector", WIDTHS, 1, "vector")
     layout = _turned_layout(anchor, variant, operand, names[:-1])
+    widths = copied_widths(buffer_shape(operand.buffer), bool(layout)) if variant.large else WIDTHS
+    vector = _hole(variant.label(anchor.block), f"{operand.name}_vector", widths, 1, "vector")
     return StagedOperand(operand, vector, layout, _is_box(operand, {*names, *(a.name for a in outer)}, variant))
 
 

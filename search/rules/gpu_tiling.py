@@ -23,6 +23,7 @@ from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor
 from ..structure.gpu_chains import Shape, chains_of
 from ._gpu_factors import parts_of
+from ._gpu_large_tiles import is_large
 from ._gpu_tile_plan import GpuVariant
 from ._gpu_tiles import write_tiling
 from ._structures import tile_anchors
@@ -57,7 +58,8 @@ class GpuTiling(SketchRule):
         joined = joined_reductions(draft)
 
         def structures(anchor: Anchor) -> list[GpuVariant]:
-            return [] if anchor.block in joined else list(gpu_variants(anchor))
+            found = [] if anchor.block in joined else gpu_variants(anchor)
+            return [variant for variant in found if target.kind == "cuda" or not variant.large]
 
         def write(grown: Draft, anchor: Anchor, variant: GpuVariant) -> GpuModel:
             return write_tiling(grown, anchor, variant, target)
@@ -92,6 +94,10 @@ def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:
             yield GpuVariant(group, split=True)
         if divided and parts_of(deepest, True) and len(group) == 1:
             yield GpuVariant(group, sliced=True)
+        if len(group) == 1 and is_large(anchor):
+            yield GpuVariant(group, large=True)
+            if parts_of(deepest, False):
+                yield GpuVariant(group, split=True, large=True)
 
 
 def _axis_of_runs(anchor: Anchor) -> str:

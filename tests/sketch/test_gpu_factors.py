@@ -103,6 +103,8 @@ def test_divisors_of_tiles_are_tried() -> None:
 @pytest.mark.parametrize("tensors", [lambda: matmul(1024, 1000, 512), lambda: conv2d(1, 7, 7, 512, 512)])
 def test_what_powers_of_two_and_sevens_divide_is_as_it_was(tensors: Callable[[], list[te.Tensor]]) -> None:
     for sketch in task_of(tensors(), H200).sketches:
+        if sketch.name.endswith("_large"):
+            continue  # those have factors of their own
         assert choices(sketch, "_inner") <= {1, 2, 4, 7, 8}
         assert choices(sketch, "_step") <= {2, 4, 8, 16, 32, 64}
 
