@@ -6,8 +6,8 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 """From narrow to wide."""
 NARROW_FLOATS = ("float16", "bfloat16")
 """Types whose sums and functions are computed in single precision."""
-ROUNDED_FLOATS = ("tf32",)
-"""Types that factors of products of float32 may be rounded to; they are no types of elements."""
+ROUNDED_FLOATS = ("tf32", "tf32x3")
+"""Roundings that factors of products of float32 may have; they are no types of elements."""
 PRECISIONS = (*NARROW_FLOATS, *ROUNDED_FLOATS)
 """Precisions that a network of float32 may be computed in."""
 SIGNED = ("int8", "int16", "int32", "int64")

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..dialects.intrinsics_cuda import TF32_BELOW_HALF, TF32_BITS, TF32_MASK
+from ..dialects.intrinsics_cuda import ROUNDINGS
 from ..dialects.numpy_types import FLOATS, INTEGERS, UNSIGNED
 from .errors import ExpressionError
 from .expr import (
@@ -262,16 +262,18 @@ def bitcast(value: Operand, dtype: str) -> Expr:
 def round_to(value: Operand, kind: str = "tf32") -> Expr:
     """The nearest number of 10 mantissa bits, ties to even: what `cvt.rn.tf32.f32` gives (PTX ISA).
 
-    Products of numbers that are rounded so are exact in float32, and tensor cores compute them.
+    Products of numbers that are rounded so are exact in float32, and tensor cores compute them. With `tf32x3` it is
+    that of 22 bits, one less than float32 has: tensor cores compute their products as three.
     """
     operand = convert(value)
-    if kind != "tf32":
-        raise ExpressionError(f"numbers are rounded to 'tf32', got {kind!r:.40}")
+    rounding = ROUNDINGS.get(kind)
+    if rounding is None:
+        raise ExpressionError(f"numbers are rounded to {' or '.join(map(repr, ROUNDINGS))}, got {kind!r:.40}")
     if operand.dtype != "float32":
-        raise ExpressionError(f"tf32 has the range of float32, got {operand.dtype}: cast first")
+        raise ExpressionError(f"{kind} has the range of float32, got {operand.dtype}: cast first")
     bits = bitcast(operand, "int32")
-    last = bitwise_and(_bitwise("shr", bits, TF32_BITS), 1)
-    rounded = bitwise_and(bits + (last + TF32_BELOW_HALF), TF32_MASK)
+    last = bitwise_and(_bitwise("shr", bits, rounding.bits), 1)
+    rounded = bitwise_and(bits + (last + rounding.below_half), rounding.mask)
     return select(operand == operand, bitcast(rounded, "float32"), operand)
 
 

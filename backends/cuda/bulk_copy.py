@@ -17,6 +17,17 @@ __device__ __forceinline__ void copy_box_{rank}(void* shared, const TensorMap* m
     asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {{{places}}}], [%2];" ::"r"(place), "l"(map), "r"(counted), {given} : "memory");
 }}"""
+_COPY_ONCE = """\
+// Begin to copy a box to shared memory, which the second-level cache lets go of first; a barrier counts its bytes.
+__device__ __forceinline__ void copy_box_once_{rank}(void* shared, const TensorMap* map, void* barrier, {parameters}) {{
+    const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
+    const unsigned counted = (unsigned)__cvta_generic_to_shared(barrier);
+    unsigned long long policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint "
+                 "[%0], [%1, {{{places}}}], [%2], %3;"
+                 ::"r"(place), "l"(map), "r"(counted), "l"(policy), {given} : "memory");
+}}"""
 _COPY_TO_ALL = """\
 // Begin to copy a box to the same place in several blocks of the cluster; a barrier of each counts its bytes.
 __device__ __forceinline__ void copy_box_to_all_{rank}(void* shared, const TensorMap* map, void* barrier,
@@ -49,7 +60,13 @@ __device__ __forceinline__ void copy_walk_to_all_{rank}(void* shared, const Tens
                  ".multicast::cluster [%0], [%1, {{{places}}}], [%2], {{{taps}}}, %3;"
                  ::"r"(place), "l"(map), "r"(counted), "h"(mask), {given}, {tapped} : "memory");
 }}"""
-_COPIES = {"copy_box": _COPY, "copy_box_to_all": _COPY_TO_ALL, "copy_walk": _WALK, "copy_walk_to_all": _WALK_TO_ALL}
+_COPIES = {
+    "copy_box": _COPY,
+    "copy_box_once": _COPY_ONCE,
+    "copy_box_to_all": _COPY_TO_ALL,
+    "copy_walk": _WALK,
+    "copy_walk_to_all": _WALK_TO_ALL,
+}
 _HELPERS = {
     "barrier_init": """\
 // Start a barrier whose phases end with so many arrivals.
@@ -83,7 +100,7 @@ def helper(name: str, rank: str) -> str:
     """Return a function that these operations call."""
     if name in _HELPERS:
         return _HELPERS[name]
-    count, first = int(rank), 4 if name.endswith("to_all") else 3
+    count, first = int(rank), 4 if name.endswith(("to_all", "once")) else 3
     return _COPIES[name].format(
         rank=rank,
         parameters=", ".join(f"int x{n}" for n in range(count)),
@@ -106,6 +123,8 @@ def copy(p: KernelPrinter, op: Operation) -> None:
     rank, name, blocks = len(op.extents), "copy_walk" if op.pixel_walk is not None else "copy_box", ""
     if op.axes:
         name, blocks = f"{name}_to_all", f"{_mask_of_blocks(op)}, "
+    elif op.once is not None and op.pixel_walk is None:
+        name = f"{name}_once"
     p.helpers.add(f"{name} {rank}")
     target = f"{p.buffer(op.target).name} + {place_text(write)}"
     place = ", ".join(p.scalar(each).text for each in (*reversed(op.place), *reversed(op.taps)))

@@ -7,7 +7,7 @@ import numpy as np
 from ..buffers import CHUNK_BYTES
 from ..element import dtype_name
 from ..intrinsics import Intrinsic
-from ..intrinsics_cuda import MATRIX_ROWS, REGISTER_BYTES, TF32_BELOW_HALF, TF32_BITS, TF32_MASK
+from ..intrinsics_cuda import MATRIX_ROWS, REGISTER_BYTES, ROUNDINGS
 from .kernel_functions import Array
 from .tiles import element_places
 
@@ -52,20 +52,20 @@ def _elements(intrinsic: Intrinsic, operand: str, held: Array) -> Array:
     dtype = np.dtype(dtype_name(intrinsic.fragment(operand).type))
     assert held.dtype.itemsize == REGISTER_BYTES
     found: Array = np.ascontiguousarray(held.T).view(dtype)
-    return rounded(found) if intrinsic.rounds else found
+    return rounded(found, intrinsic.rounds) if intrinsic.rounds else found
 
 
-def rounded(values: Array) -> Array:
-    """Values to the nearest of TF32, ties to even."""
-    bits = np.ascontiguousarray(values).view(np.int32)
+def rounded(values: Array, kind: str = "tf32") -> Array:
+    """Values to the nearest that are kept, ties to even."""
+    rounding, bits = ROUNDINGS[kind], np.ascontiguousarray(values).view(np.int32)
     with np.errstate(over="ignore"):
-        near = bits + (bits >> TF32_BITS & 1) + np.int32(TF32_BELOW_HALF) & np.int32(TF32_MASK)
+        near = bits + (bits >> rounding.bits & 1) + np.int32(rounding.below_half) & np.int32(rounding.mask)
     return np.where(np.isnan(values), values, near.view(np.float32))
 
 
 def _cut_off(values: Array) -> Array:
     """Values without the bits that TF32 does not keep."""
-    return (np.ascontiguousarray(values).view(np.int32) & np.int32(TF32_MASK)).view(np.float32)
+    return (np.ascontiguousarray(values).view(np.int32) & np.int32(ROUNDINGS["tf32"].mask)).view(np.float32)
 
 
 def _gathered(intrinsic: Intrinsic, operand: str, held: Array) -> Array:

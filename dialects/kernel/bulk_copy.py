@@ -97,7 +97,8 @@ class BulkCopyOp(IRDLOperation):
     Copies a box of an array of the given shape to shared memory, row by row, from `%s[%i + 512]` on, zeros for what is
     outside of the array; with its chunks swizzled within rows of so many bytes, 0 for none. One thread begins it; who
     waits for the phase of the barrier `%full[%k]` in which it ends sees it. `swizzle 128 tf32` rounds to TF32 what it
-    copies, ties to even. With `across [blockIdx.y]` before the types, the box comes to the same place in all blocks of
+    copies, ties to even; with `once` behind it the second-level cache lets go of what it copies first, as nobody asks
+    for it again. With `across [blockIdx.y]` before the types, the box comes to the same place in all blocks of
     the cluster along these axes, and is counted by the barrier of each.
 
     `%a[%n, %y, %x, %c] of [16, 28, 28, 128] box [64, 64] walk [-1, -1] to [26, 26] by [1, 1] taps [%i, %j] swizzle 128`
@@ -120,6 +121,7 @@ class BulkCopyOp(IRDLOperation):
     rounds = opt_prop_def(UnitAttr)
     across = opt_prop_def(ArrayAttr[StringAttr])
     walked = opt_prop_def(DenseArrayBase)
+    once = opt_prop_def(UnitAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
@@ -136,6 +138,7 @@ class BulkCopyOp(IRDLOperation):
         across: Sequence[str] = (),
         walk: Walk | None = None,
         taps: Sequence[SSAValue] = (),
+        once: bool = False,
     ) -> None:
         super().__init__(
             operands=[source, list(place), list(taps), target[0], target[1], *barrier],
@@ -147,6 +150,7 @@ class BulkCopyOp(IRDLOperation):
                 "rounds": UnitAttr() if rounds else None,
                 "across": across_attribute(across),
                 "walked": _walked(walk),
+                "once": UnitAttr() if once else None,
             },
         )
 
@@ -220,7 +224,9 @@ class BulkCopyOp(IRDLOperation):
             printer.print_list(self.taps, printer.print_ssa_value)
             printer.print_string("]")
         printer.print_string(f" swizzle {self.swizzle.data}")
-        printer.print_string(f"{' tf32' if self.rounds is not None else ''} -> ")
+        printer.print_string(
+            f"{' tf32' if self.rounds is not None else ''}{' once' if self.once is not None else ''} -> "
+        )
         print_address(printer, self.target, self.target_index, self.target_offset.data)
         printer.print_string(", ")
         print_address(printer, self.barrier, self.barrier_index, 0)
@@ -247,6 +253,7 @@ class BulkCopyOp(IRDLOperation):
         parser.parse_keyword("swizzle")
         swizzle = parser.parse_integer()
         rounds = parser.parse_optional_keyword("tf32") is not None
+        once = parser.parse_optional_keyword("once") is not None
         parser.parse_punctuation("->")
         target, target_index, offset = parse_address(parser)
         parser.parse_punctuation(",")
@@ -270,6 +277,7 @@ class BulkCopyOp(IRDLOperation):
             across,
             walk,
             [parser.resolve_operand(each, INDEX) for each in taps],
+            once,
         )
 
 

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.index import Div, IndexExpr, Mod, atom_axes, axis
 from ...dialects.intrinsics import I_AXIS, J_AXIS, K_AXIS, Intrinsic
-from ...dialects.intrinsics_cuda import MATRIX_ROWS, ROW_BYTES, TF32_BELOW_HALF, TF32_BITS, TF32_MASK
+from ...dialects.intrinsics_cuda import MATRIX_ROWS, ROUNDINGS, ROW_BYTES, Rounding
 from ...dialects.loop import BlockOp, ForOp, LoadOp, scope_of
 from ...dialects.target import WARP
 from .nest import buffer_name, only_child, ranges_of
@@ -156,40 +156,43 @@ def unrounded(value: SSAValue, intrinsic: Intrinsic) -> SSAValue:
     """The value that a factor is rounded of; itself for intrinsics that do not round."""
     if not intrinsic.rounds:
         return value
-    plain = before_rounding(value)
+    plain = before_rounding(value, intrinsic.rounds)
     if plain is not value:
         return plain
     rule = f"'{intrinsic.name}' rounds its factors to {intrinsic.rounds}, which changes what is computed"
     raise Mismatch(f"{rule}: say so by te.round_to of both of them")
 
 
-def before_rounding(value: SSAValue) -> SSAValue:
-    """The value that is rounded to TF32; itself where it is not."""
+def before_rounding(value: SSAValue, kind: str = "") -> SSAValue:
+    """The value that is rounded, in some way or as `kind` says; itself where it is not."""
     chosen = value.owner
-    return chosen.rhs if isinstance(chosen, arith.SelectOp) and _is_rounded(chosen.lhs, chosen.rhs) else value
+    if not isinstance(chosen, arith.SelectOp):
+        return value
+    ways = [ROUNDINGS[kind]] if kind else ROUNDINGS.values()
+    return chosen.rhs if any(_is_rounded(chosen.lhs, chosen.rhs, way) for way in ways) else value
 
 
-def _is_rounded(value: SSAValue, of: SSAValue) -> bool:
-    """True for the bits of `of` with those cut off that TF32 does not keep, once ties to even are added."""
+def _is_rounded(value: SSAValue, of: SSAValue, way: Rounding) -> bool:
+    """True for the bits of `of` with those cut off that are not kept, once ties to even are added."""
     cast = value.owner
     if not isinstance(cast, arith.BitcastOp) or not isinstance(cast.input.owner, arith.AndIOp):
         return False
     added = cast.input.owner.lhs.owner
-    if _constant(cast.input.owner.rhs) != TF32_MASK or not isinstance(added, arith.AddiOp):
+    if _constant(cast.input.owner.rhs) != way.mask or not isinstance(added, arith.AddiOp):
         return False
     bits, half = added.lhs.owner, added.rhs.owner
     if not isinstance(bits, arith.BitcastOp) or bits.input is not of or not isinstance(half, arith.AddiOp):
         return False
-    return _constant(half.rhs) == TF32_BELOW_HALF and _is_last_bit(half.lhs, added.lhs)
+    return _constant(half.rhs) == way.below_half and _is_last_bit(half.lhs, added.lhs, way)
 
 
-def _is_last_bit(value: SSAValue, bits: SSAValue) -> bool:
-    """True for the last of the bits that TF32 keeps."""
+def _is_last_bit(value: SSAValue, bits: SSAValue, way: Rounding) -> bool:
+    """True for the last of the bits that are kept."""
     last = value.owner
     if not isinstance(last, arith.AndIOp) or _constant(last.rhs) != 1:
         return False
     shifted = last.lhs.owner
-    return isinstance(shifted, arith.ShRSIOp) and shifted.lhs is bits and _constant(shifted.rhs) == TF32_BITS
+    return isinstance(shifted, arith.ShRSIOp) and shifted.lhs is bits and _constant(shifted.rhs) == way.bits
 
 
 def _constant(value: SSAValue) -> int | None:

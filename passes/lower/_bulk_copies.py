@@ -26,6 +26,9 @@ from ._matrix_product import rounding_of
 from ._run_ahead import BULK
 
 NO_BLOCKS: Mapping[str, int] = {}
+LARGE_BYTES, ASKED = 16 << 20, 2
+"""Bytes of an array that the second-level cache is not to keep, and the blocks that ask for its elements at most: two
+that are neighbours do so together."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +80,15 @@ class BulkWriter:
         """Bytes that a nest copies; PassFailedException where it is no copy of boxes."""
         return self._boxes(nest).bytes
 
-    def write(self, nest: ForOp, barrier: tuple[SSAValue, SSAValue], blocks: Mapping[str, int] = NO_BLOCKS) -> None:
-        """Write the copies of a nest, whose bytes a barrier counts.
+    def write(
+        self, nest: ForOp, barrier: tuple[SSAValue, SSAValue], blocks: Mapping[str, int] = NO_BLOCKS, times: int = 0
+    ) -> None:
+        """Write the copies of a nest, whose bytes a barrier counts; all blocks of a launch make them so many `times`.
 
         Of `blocks` of a cluster on each axis, those that want the same boxes each ask for a share of them for all.
         """
         found, across = _shares(self._boxes(nest), blocks)
+        once = _is_asked_once(found, times)
         for values in _iterations(found.around):
             values[found.pixels] = found.pixel
             place = [self.at.scalar(self.at.fixed(each.substitute(values))) for each in found.place]
@@ -102,6 +108,7 @@ class BulkWriter:
                     across,
                     found.walk,
                     taps,
+                    once,
                 )
             )
 
@@ -148,6 +155,12 @@ def _shares(found: _Boxes, blocks: Mapping[str, int]) -> tuple[_Boxes, tuple[str
     box = (*found.box[:d], rows, *found.box[d + 1 :])
     offset = found.offset + number * elements
     return replace(found, place=tuple(place), box=box, offset=offset, pixel=pixel), axes
+
+
+def _is_asked_once(found: _Boxes, times: int) -> bool:
+    """True for a large array that is asked for about once, so that nothing is gained by keeping it in the cache."""
+    array = prod(found.source.place.shape) * found.element_bytes
+    return array >= LARGE_BYTES and found.walk is None and 0 < times * found.bytes <= ASKED * array
 
 
 def _atom_bytes(found: _Boxes) -> int:

@@ -71,6 +71,8 @@ class GpuLowering(Lowering):
         """The axes of blocks of which the last one runs what is being written."""
         self.virtual: list[ForOp] = []
         self.allocated: set[SSAValue] = set()
+        self.extents: dict[str, int] = {}
+        """Of the loops of the launch that is written, by name."""
 
     def run(self) -> None:
         self._allocate_outermost()
@@ -84,6 +86,9 @@ class GpuLowering(Lowering):
     def _launch(self, nests: Sequence[Nest | JoinOp]) -> None:
         loops = without_joins(nests)
         self.launch = Launch(self.at, launch_sizes(loops), max(map(_blocks_per_sm, loops)))
+        self.extents = {
+            x.loop_name: x.size for nest in loops if isinstance(nest, ForOp) for x in (nest, *loops_in(nest))
+        }
         for nest in loops:
             if not is_start(nest):
                 self._allocate_used_in(nest)
@@ -309,8 +314,9 @@ class GpuLowering(Lowering):
         barrier, index = self._arrival(name)
         expected = sum(self.bulk.bytes_of(nest) for nest in nests)
         self.at.here.block.add_op(kernel.BarrierExpectOp(barrier, index, expected))
+        blocks = prod(n for kind, n in self.launch.sizes.items() if kind.startswith("blockIdx"))
         for nest in nests:
-            self.bulk.write(nest, (barrier, index), self.arrivals[name][2])
+            self.bulk.write(nest, (barrier, index), self.arrivals[name][2], blocks * self.extents[name])
 
     # -- statements ---------------------------------------------------------------------------------------------------
 

@@ -85,9 +85,10 @@ LARGE_CLUSTER_CORES = 0.9
 them: 30 clusters of four and 15 of eight, of one block to a multiprocessor, run at once on the 132 of an H200, and 66
 of two. Products of 128 rows with 4096 columns and terms in 32 clusters of four take 21.4 to 22.6 us, where the same
 blocks and a second kernel take 13.2."""
-CLUSTER_READ_BYTES = 96
-"""Bytes that a thread of a cluster which adds up parts has under way, about: six vectors. Of such products in two parts
-tiles of 64 x 128 take 17.3 us by 128 threads, 15.1 by 256, and 15.1 to 16.1 with a second kernel."""
+CLUSTER_READS = 6
+"""Vectors that a thread of a cluster which adds up parts has under way, about. Of such products in two parts tiles of
+64 x 128 take 17.3 us by 128 threads, 15.1 by 256, and 15.1 to 16.1 with a second kernel; with weights from memory 256
+threads take 15.9 us with vectors of one sum, and 15.1 with those of two."""
 CLUSTER_JOIN_S = 1.1e-6
 """The same for blocks of a cluster that wait for each other and read what they wrote. On an H200 they saved 0.3 to 0.5
 us over a second kernel with the same tiles, for products, convolutions and attention of 3 to 7 us."""

@@ -44,6 +44,22 @@ WALK_LATENCY, WALK_END = 1600, 8000
 of windows beyond what the cost model corrects. Fitted to convolutions of batch 128: with fills in two places 28 x 28
 pixels of 128 channels take 81.8 us on an H100, in three 57.3; of 117 candidates on an H200 those of the least estimate
 take 1.01 times the fastest ones' time, with ends of 4800 cycles 1.06."""
+STREAM_BYTES, STREAM_PART = 16e6, 0.5
+"""Bytes of factors that no cache is taken to hold, and the part of the products' time that they take at least to come
+from memory, of products whose estimates are those of streams. A choice: the cost model that ships saw few of these."""
+STREAM_LATENCY, STREAM_APART, STREAM_FILL = 1250, 0.08, 40
+"""Cycles from the request of a fill to its arrival from memory, the part of what a fill waits for so that counts even
+where others take longer, and those of any fill. Fitted, as the four below, to 800 candidates of 16 products of 64 to
+1024 rows on an H200, whose weights are read in turn from 240 MB: those estimated to be the fastest take 1.05 times the
+fastest's time in the mean, those chosen before 1.17 times. Four fills of 64 x 128 for 256 rows of 4096 x 4096 take 22.5
+us, eight 17.7."""
+STREAM_AGAIN, STREAM_BESIDE = 0.2, 0.1
+"""Parts of factors that come from memory once more for each block that wants them, apart or beside another one. Weights
+of 14336 x 4096 for 128 rows take 42.6 us where blocks with the same columns are 64 apart, 33.3 as neighbours."""
+STREAM_PARTS = 0.75
+"""Part of the bytes of partial sums that counts as memory's: they stay in the second-level cache."""
+STREAM_CYCLES = 0.88
+"""Cycles over those of other products: a device that waits for memory keeps its clock."""
 BARRIER_BYTES = 8
 """Bytes of a barrier that copies arrive at, one for each fill."""
 ALIGNMENT = 1024
@@ -135,7 +151,7 @@ class GroupModel(TensorModel):
 
     def _resident(self, c: Columns) -> Array:
         asked = np.asarray(c[self.resident], np.float64)
-        return np.maximum(asked, super()._resident(c)) if self._is_large_walk else asked
+        return np.maximum(asked, super()._resident(c)) if self._is_large_walk or self._is_stream else asked
 
     def _of_fill(self, c: Columns, resident: Array) -> Array:
         """Cycles of one fill and its use: of products, shared memory, copies from the cache and from global memory.
@@ -158,10 +174,13 @@ class GroupModel(TensorModel):
             parts.append(resident * self.threads(c) / 32 / on.schedulers * self._copy_instructions(c))
         busy = self._busy(c, parts, BULK_APART if self.bulk else COPIED_APART)
         alone = products + self._unhidden(c) + 2 * BARRIER_CYCLES
-        latency = WALK_LATENCY if self._is_large_walk else GLOBAL_LATENCY
+        latency = WALK_LATENCY if self._is_large_walk else STREAM_LATENCY if self._is_stream else GLOBAL_LATENCY
         arriving = latency + resident * self._asked_bytes(c) / self._fill_rate
         ahead = arriving / np.maximum(1.0, c[self.stages] - 1.0 - bool(self.cluster))
-        return np.asarray(np.maximum(busy, np.maximum(alone, ahead)) + CLUSTER_MEET_CYCLES * bool(self.cluster))
+        waits = CLUSTER_MEET_CYCLES * bool(self.cluster)
+        if self._is_stream:
+            waits = waits + STREAM_FILL + STREAM_APART * ahead
+        return np.asarray(np.maximum(busy, np.maximum(alone, ahead)) + waits)
 
     @property
     def _is_by_lines(self) -> bool:
@@ -173,6 +192,25 @@ class GroupModel(TensorModel):
     def _is_large_walk(self) -> bool:
         """True for windows of images beyond what the cost model corrects."""
         return self.walked and 2 * self.batch * prod(self.rows) * self.depth > CORRECTED_FLOPS
+
+    @property
+    def is_sure(self) -> bool:
+        return self._is_stream
+
+    @property
+    def _is_stream(self) -> bool:
+        """True for products that take about as long as factors that no cache holds take to come from memory."""
+        products = self.batch * prod(self.rows) * self.depth / (self.intrinsic.m * self.intrinsic.n * self.intrinsic.k)
+        rate = max(1, self.target.cores) * SUSTAINED * CLOCK_HZ / self.intrinsic.cycles
+        needed_s = self._moved_bytes / MEMORY_BYTES_PER_S
+        return self.bulk and self._moved_bytes >= STREAM_BYTES and needed_s >= STREAM_PART * products / rate
+
+    def _cycles(self, c: Columns) -> Array:
+        return np.asarray(super()._cycles(c) * (STREAM_CYCLES if self._is_stream else 1.0))
+
+    @property
+    def _parts_in_memory(self) -> float:
+        return STREAM_PARTS if self._is_stream else 1.0
 
     @property
     def _fill_rate(self) -> float:
@@ -206,7 +244,14 @@ class GroupModel(TensorModel):
         running = np.minimum(max(1, self.target.cores) * resident, self.blocks(c))
         down = np.maximum(c[self.group], np.ceil(running / across))
         beside = np.minimum(across, np.ceil(running / c[self.group]))
-        return np.asarray(self.overlap * np.minimum(down * m, self.rows[0]) + beside * n)
+        rows = self.overlap * np.minimum(down * m, self.rows[0]) + beside * n
+        if not self._is_stream:
+            return np.asarray(rows)
+        beside_each_other = c[self.group] * self._shared_by(c)[0]
+        apart = np.maximum(0.0, np.minimum(down, np.ceil(self.rows[0] / m)) / beside_each_other - 1.0)
+        parts = np.maximum(1.0, running * m * n / prod(self.rows))
+        again = STREAM_AGAIN * apart + STREAM_BESIDE * (np.ceil(self.rows[0] / m) - 1.0)
+        return np.asarray((rows + again * beside * n) * parts)
 
     def _of_ends(self, c: Columns, rounds: Array) -> Array:
         """Cycles of the first copies and the last stores, which nothing hides of a block alone; several take turns."""

@@ -17,7 +17,7 @@ from ..sketch.hole import Columns
 from .gpu_model import (
     BARRIER_CYCLES,
     CLUSTER_JOIN_S,
-    CLUSTER_READ_BYTES,
+    CLUSTER_READS,
     FILL_BYTES_PER_CYCLE_SM,
     FILL_INSTRUCTIONS,
     GLOBAL_LATENCY,
@@ -55,7 +55,8 @@ class TensorModel:
     are taken together, and parts of k on blocks of their own ("" for one), which a
     second kernel joins, or blocks that are `clustered`. `vectors` are the elements that a thread copies at once of each
     factor. `cluster` names the blocks along rows and along columns of tiles that share what they copy, if any do,
-    and rows and columns `beyond` those that are asked for are less than a tile's then.
+    and rows and columns `beyond` those that are asked for are less than a tile's then. `join` names the results that a
+    thread of a cluster adds up parts for at once.
     """
 
     target: Target
@@ -73,10 +74,16 @@ class TensorModel:
     clustered: bool = False
     cluster: tuple[str, ...] = ()
     beyond: tuple[int, int] = (0, 0)
+    join: str = ""
 
     @property
     def _bytes(self) -> int:
         return self.intrinsic.a.bytes
+
+    @property
+    def is_sure(self) -> bool:
+        """True where candidates are told apart better than by the cost model that ships."""
+        return False
 
     def columns_of(self, c: Columns) -> Array:
         """Columns of the instruction."""
@@ -247,9 +254,15 @@ class TensorModel:
         """
         if not self.clustered:
             return np.full(len(c[self.steps]), LAUNCH_S)
-        rate = np.minimum(FILL_BYTES_PER_CYCLE_SM, self.threads(c) * CLUSTER_READ_BYTES / GLOBAL_LATENCY)
+        under_way = CLUSTER_READS * self.intrinsic.c.bytes * c[self.join]
+        rate = np.minimum(FILL_BYTES_PER_CYCLE_SM, self.threads(c) * under_way / GLOBAL_LATENCY)
         read = np.prod(self._tile(c), axis=0) * self.intrinsic.c.bytes
         return np.asarray(CLUSTER_JOIN_S + read / rate / CLOCK_HZ)
+
+    @property
+    def _parts_in_memory(self) -> float:
+        """Part of the bytes of partial sums that count as those of memory do."""
+        return 1.0
 
     def _of_ends(self, c: Columns, rounds: Array) -> Array:
         """Cycles in which blocks begin and end, and nothing is multiplied, of so many rounds of blocks."""
@@ -261,7 +274,8 @@ class TensorModel:
         moved = self._moved_bytes + results * self._result_bytes
         seconds = np.maximum(self._cycles(c) / CLOCK_HZ, moved / MEMORY_BYTES_PER_S) + LAUNCH_S
         if self.split:
-            seconds = seconds + self._of_join(c) + 2.0 * results * c[self.split] * sums / MEMORY_BYTES_PER_S
+            parts = 2.0 * results * c[self.split] * sums * self._parts_in_memory
+            seconds = seconds + self._of_join(c) + parts / MEMORY_BYTES_PER_S
         return np.asarray(seconds)
 
 

@@ -195,8 +195,11 @@ def writes_halves(draft: Draft, block: str, product: Product, out: str) -> bool:
     )
 
 
-def join_tensor(draft: Draft, plan: TensorPlan, division: Division) -> None:
-    """Add up the parts of each tile of results by the blocks of threads that computed them, which are a cluster."""
+def join_tensor(draft: Draft, plan: TensorPlan, division: Division) -> Hole:
+    """Add up the parts of each tile of results by the blocks of threads that computed them, which are a cluster.
+
+    Returns how many a thread adds up at once.
+    """
     out = joining_block(draft, division)
     groups = [side.factor.rows for side in plan.sides]
     loops = as_extended(draft, out, loops_by_axis(draft, division.final, out), groups)
@@ -215,6 +218,7 @@ def join_tensor(draft: Draft, plan: TensorPlan, division: Division) -> None:
     extents = tuple(f"{plan.block}_{axis}_tile" for axis in "ij")
     draft.limits += [partial(are_boxes, tile=t, places=n) for t, n in zip(extents, apart, strict=True) if n]
     join_in_tiles(draft, division, out, TileLoops((*batch, around, j0, within), (i1, j1), extents), threads, width)
+    return width
 
 
 def _join_dimensions(draft: Draft, plan: TensorPlan) -> None:

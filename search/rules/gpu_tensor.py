@@ -301,13 +301,14 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
     ways = Ways(variant.bulk, variant.shared, variant.walked is not None, variant.has_tail)
     plan = plan_tensor(anchor.block, product, variant.family, ways, target, division, in_halves)
     write_tensor(draft, plan, anchor.pads, out)
+    model = tensor_model(plan)
     if division is not None and division.clustered:
-        join_tensor(draft, plan, division)
+        model = replace(model, join=join_tensor(draft, plan, division).name)
     elif division is not None:
         join_parts(draft, anchor.block, division)
-    model = tensor_model(plan)
     if variant.shared:
         model = replace(model, beyond=_beyond(product, asked))
+    draft.sure += model.is_sure
     draft.limits.append(model.limit)
     return model
 

@@ -106,12 +106,14 @@ class Draft:
     def with_legal_steps(self, write: Callable[[Draft], object], by_estimate: bool = False) -> Draft | None:
         """As `with_steps`, with legal defaults: those of the holes, or what the models like best; None without any.
 
-        With `by_estimate` the models choose the defaults even where those of the holes are legal.
+        With `by_estimate`, and where all of them are sure, the models choose the defaults even where those of the holes
+        are legal.
         """
         grown = self.with_steps(write)
         if grown is None:
             return None
-        return grown if (grown.choose_defaults() if by_estimate else grown.make_defaults_legal()) else None
+        chosen = by_estimate or 0 < grown.sure == len(grown.models)
+        return grown if (grown.choose_defaults() if chosen else grown.make_defaults_legal()) else None
 
     def hole(self, name: str, choices: tuple[int, ...], default: int, kind: Kind = "tile", axis: str = "") -> Hole:
         """A new hole, as `Hole` has it; its default is made one of the choices."""

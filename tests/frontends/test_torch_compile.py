@@ -708,5 +708,5 @@ def test_precision_of_products_is_an_option() -> None:
         got = torch.compile(model, backend="loopwright", options={"precision": "tf32"})(x)
         want = model(x)
     assert 0 < (got - want).abs().max() <= 4e-3 * want.abs().max()
-    with pytest.raises(ValueError, match="precision is float16 or bfloat16 or tf32"):
+    with pytest.raises(ValueError, match="precision is float16 or bfloat16 or tf32 or tf32x3"):
         TorchOptions.of({"precision": "int4"})

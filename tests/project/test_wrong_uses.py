@@ -510,11 +510,11 @@ COMMANDS = [
     ),
     (
         "compile mlp --precision int4",
-        "--precision is float16 or bfloat16 or tf32, or None for the types that the network has, got 'int4'",
+        "--precision is float16 or bfloat16 or tf32 or tf32x3, or None for the types that the network has, got 'int4'",
     ),
     (
         "tune relu.onnx --precision fp8",
-        "--precision is float16 or bfloat16 or tf32, or None for the types that the network has",
+        "--precision is float16 or bfloat16 or tf32 or tf32x3, or None for the types that the network has",
     ),
     ("tune matmul --precision float16", "--precision is for networks, and matmul is a workload: leave it out"),
     (
@@ -1132,12 +1132,12 @@ CALLS: list[tuple[str, type[Exception], str]] = [
     (
         "lw.compile(lw.from_onnx('relu.onnx'), T, precision='int4')",
         ValueError,
-        "precision is float16 or bfloat16 or tf32, or None for the types that the network has, got 'int4'",
+        "precision is float16 or bfloat16 or tf32 or tf32x3, or None for the types that the network has, got 'int4'",
     ),
     (
         "lw.extract_tasks(lw.from_onnx('relu.onnx'), T, precision='fp16')",
         ValueError,
-        "precision is float16 or bfloat16 or tf32, or None for the types that the network has, got 'fp16'",
+        "precision is float16 or bfloat16 or tf32 or tf32x3, or None for the types that the network has, got 'fp16'",
     ),
     ("lw.extract_tasks(5, T)", TypeError, "5 is no network: give the path of a model (.onnx), or what lw.from_onnx,"),
     (

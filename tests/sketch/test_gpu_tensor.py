@@ -287,6 +287,17 @@ def test_the_copy_engine_reads_padded_parts_of_attention_from_memory() -> None:
         np.testing.assert_allclose(got, wanted, rtol=1e-2, atol=4e-3)
 
 
+@pytest.mark.parametrize(("columns", "once"), [(4096, {"b"}), (1024, set())])
+def test_large_factors_that_are_read_once_leave_the_cache_first(columns: int, once: set[str]) -> None:
+    """Weights of 32 MB that each go to one block; not those of 8 MB, and not rows that all blocks read."""
+    tensors = matmul(128, columns, 4096, "float16", "float32")
+    (sketch,) = [s for s in of_groups(tensors) if s.name.endswith("_split")]
+    kernel = scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(sketch.default))
+    copies = [op for op in kernel.walk() if isinstance(op, BulkCopyOp)]
+    assert {str(op.source.name_hint) for op in copies if op.once is not None} == once
+    assert {str(op.source.name_hint) for op in copies} == {"a", "b"}
+
+
 def joined(parts: int, m: int, n: int, k: int) -> list[te.Tensor]:
     """Products of one tensor, ahead of its rows, with weights that lie one behind the other."""
     x, w = te.placeholder((m, k), name="x"), te.placeholder((parts, n, k), name="w", constant=True)

@@ -33,6 +33,14 @@ SMALL_US = {
 are not (benchmarks/results/ragged-h200-2026-11-24.md)."""
 
 
+STREAMS_US = {
+    (256, 4096, 4096): {(1, 1, 128, 8, 4, 1): 17.7, (1, 1, 128, 4, 4, 1): 22.5},
+    (128, 14336, 4096): {(1, 1, 224, 6, 2, 1): 33.3, (1, 1, 224, 5, 1, 1): 42.6},
+}
+"""fp16, by rows, columns and k, for tiles as those of FORMS: weights come from memory
+(benchmarks/results/few-rows-h200-2026-11-28.md)."""
+
+
 def sketch_of(size: int, target: lw.Target = TARGET) -> Sketch:
     return sketch_of_product(size, size, size, target)
 
@@ -72,6 +80,18 @@ def test_lines_of_the_cache_decide_between_small_tiles(extents: tuple[int, int, 
     assert estimates_s is not None
     assert (np.abs(np.log(1e6 * estimates_s / measured_us)) < np.log(1.4)).all(), 1e6 * estimates_s / measured_us
     assert measured_us[np.argmin(estimates_s)] <= 1.03 * measured_us.min()
+
+
+@pytest.mark.parametrize("extents", STREAMS_US)
+def test_weights_from_memory_take_many_fills_and_neighbours(extents: tuple[int, int, int]) -> None:
+    """The estimates decide untuned, and the defaults are of the least one."""
+    sketch, measured_us = sketch_of_product(*extents), np.array([*STREAMS_US[extents].values()])
+    rows = np.stack([row_of(sketch, dict(zip(TILES, form, strict=True))) for form in STREAMS_US[extents]])
+    assert sketch.sure and sketch.legal(rows).all()
+    estimates_s = sketch.estimate(np.concatenate([rows, sketch.default[None]]))
+    assert estimates_s is not None
+    assert (np.abs(np.log(1e6 * estimates_s[:-1] / measured_us)) < np.log(1.4)).all()
+    assert np.argmin(estimates_s[:-1]) == np.argmin(measured_us) and estimates_s[-1] == estimates_s.min()
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ class Form(NamedTuple):
     span: int = 128
     """Bytes of a swizzle; 0 for none."""
     bulk: int = 0
-    rounded: bool = False
-    """Factors are rounded to TF32."""
+    rounded: str = ""
+    """The type that factors are rounded to."""
     padded: int = 0
     """The number that extents are padded to multiples of; 0 for none."""
     parts: int = 1
@@ -44,7 +44,8 @@ FORMS = (
     Form("mma.m16n16k32.u8", "uint8", "int32", "int32", tiles=(1, 1), k_steps=1, span=0),
     Form(transpose_b=False, warps=(1, 1), tiles=(1, 4)),
     Form("mma.m16n16k16.f16", transpose_a=True, transpose_b=False, warps=(2, 2), tiles=(2, 1), stages=1),
-    Form("mma.m16n8k8.tf32", "float32", result="float32", rounded=True),
+    Form("mma.m16n16k8.tf32x3", "float32", result="float32", warps=(2, 1), tiles=(1, 1), rounded="tf32x3"),
+    Form("mma.m16n8k8.tf32", "float32", result="float32", rounded="tf32"),
 )
 GROUP_FORMS = (
     Form("wgmma.m64n32k16.f16", k_steps=4, warps=(1, 2), tiles=(1, 1), stages=3, bulk=1),
@@ -53,7 +54,14 @@ GROUP_FORMS = (
     Form("wgmma.m64n32k32.s8", "int8", "int32", "int32", k_steps=4, warps=(1, 1), tiles=(2, 1), bulk=1),
     Form("wgmma.m64n64k16.f16", transpose_b=False, k_steps=4, warps=(2, 1), tiles=(1, 1), stages=3, bulk=1),
     Form(
-        "wgmma.m64n64k8.tf32", "float32", result="float32", k_steps=4, warps=(1, 1), tiles=(1, 1), bulk=1, rounded=True
+        "wgmma.m64n64k8.tf32",
+        "float32",
+        result="float32",
+        k_steps=4,
+        warps=(1, 1),
+        tiles=(1, 1),
+        bulk=1,
+        rounded="tf32",
     ),
     Form("wgmma.m64n64k16.f16", transpose_a=True, transpose_b=False, k_steps=4, warps=(1, 1), tiles=(1, 1), stages=1),
 )
@@ -69,7 +77,9 @@ def product(form: Form, m: int, n: int, k: int) -> list[te.Tensor]:
         k_axis = te.reduce_axis((0, k), name="k")
         c = te.compute(
             (m, n),
-            lambda i, j: te.sum(te.round_to(a[i, k_axis]) * te.round_to(b[j, k_axis]), axis=k_axis),
+            lambda i, j: te.sum(
+                te.round_to(a[i, k_axis], form.rounded) * te.round_to(b[j, k_axis], form.rounded), axis=k_axis
+            ),
             name="T_matmul",
         )
     else:

@@ -11,9 +11,9 @@ from loopwright.te.errors import ExpressionError
 from loopwright.te.module import create_module
 
 
-def rounded(values: np.ndarray) -> np.ndarray:
+def rounded(values: np.ndarray, kind: str = "tf32") -> np.ndarray:
     x = te.placeholder(values.shape, "float32", name="x")
-    y = te.compute(values.shape, lambda i: te.round_to(x[i], "tf32"), name="y")
+    y = te.compute(values.shape, lambda i: te.round_to(x[i], kind), name="y")
     (found,) = run_te(create_module([x, y]), [values])
     return found
 
@@ -25,6 +25,14 @@ def test_the_nearest_of_ten_bits() -> None:
     assert not np.any(found.view(np.int32) & 0x1FFF)
     scale = 2.0 ** (10 - np.floor(np.log2(np.abs(values.astype(np.float64)))))
     np.testing.assert_array_equal(found, (np.rint(values * scale) / scale).astype(np.float32))
+
+
+def test_two_numbers_of_ten_bits_are_one_of_twenty_two() -> None:
+    """What is left of a number behind the nearest of TF32 is one of TF32 as well: three products of these are exact."""
+    found = rounded(np.random.default_rng(0).standard_normal(500).astype(np.float32), "tf32x3")
+    assert not np.any(found.view(np.int32) & 1)
+    rest = found - rounded(found)
+    np.testing.assert_array_equal(rounded(rest), rest)
 
 
 def test_ties_go_to_even_and_nan_stays() -> None:
@@ -40,11 +48,11 @@ def test_other_types_are_refused() -> None:
     x = te.placeholder((4,), "float16", name="x")
     with pytest.raises(ExpressionError, match=r"tf32 has the range of float32, got float16: cast first"):
         te.compute((4,), lambda i: te.round_to(x[i]))
-    with pytest.raises(ExpressionError, match=r"numbers are rounded to 'tf32', got 'fp8'"):
+    with pytest.raises(ExpressionError, match=r"numbers are rounded to 'tf32' or 'tf32x3', got 'fp8'"):
         te.compute((4,), lambda i: te.round_to(x[i].astype("float32"), "fp8"))
 
 
 def test_products_that_are_not_rounded_are_not_rounded() -> None:
     """The instruction changes what is computed, so the program says it."""
     with pytest.raises(ScheduleError, match=r"'mma.m16n8k8.tf32' rounds its factors to tf32.*te.round_to of both"):
-        scheduled(FORMS[-1]._replace(rounded=False), (64, 32, 96), CUDA)
+        scheduled(FORMS[-1]._replace(rounded=""), (64, 32, 96), CUDA)

@@ -260,6 +260,7 @@ func.func @groups(%a: memref<4096xf16> {lw.name = "a"}, %out: memref<64xf32> {lw
     lw_kernel.mbarrier_init %bars[%t + 0], 1 : memref<2xi64, "shared">
     lw_kernel.mbarrier_expect %bars[%t + 0], 8192 : memref<2xi64, "shared">
     lw_kernel.bulk_copy %a[%t, %t] of [64, 64] box [64, 64] swizzle 128 -> %s[%t + 0], %bars[%t + 0] : memref<4096xf16> -> memref<4096xf16, "shared">, memref<2xi64, "shared">
+    lw_kernel.bulk_copy %a[%t, %t] of [64, 64] box [64, 64] swizzle 128 once -> %s[%t + 0], %bars[%t + 0] : memref<4096xf16> -> memref<4096xf16, "shared">, memref<2xi64, "shared">
     lw_kernel.bulk_copy %a[%t, %t] of [64, 64] box [64, 64] swizzle 128 -> %s[%t + 0], %bars[%t + 0] across [blockIdx.y, blockIdx.z] : memref<4096xf16> -> memref<4096xf16, "shared">, memref<2xi64, "shared">
     lw_kernel.cluster_meet
     lw_kernel.mbarrier_await %bars[%t + 0], %t : memref<2xi64, "shared">
@@ -275,6 +276,7 @@ func.func @groups(%a: memref<4096xf16> {lw.name = "a"}, %out: memref<64xf32> {lw
 // CHECK: lw_kernel.mbarrier_init %bars[%t], 1 : memref<2xi64, "shared">
 // CHECK-NEXT: lw_kernel.mbarrier_expect %bars[%t], 8192 : memref<2xi64, "shared">
 // CHECK-NEXT: lw_kernel.bulk_copy %a[%t, %t] of [64, 64] box [64, 64] swizzle 128 -> %s[%t], %bars[%t] : memref<4096xf16> -> memref<4096xf16, "shared">, memref<2xi64, "shared">
+// CHECK-NEXT: lw_kernel.bulk_copy %a[%t, %t] of [64, 64] box [64, 64] swizzle 128 once -> %s[%t], %bars[%t] : memref<4096xf16> -> memref<4096xf16, "shared">, memref<2xi64, "shared">
 // CHECK-NEXT: lw_kernel.bulk_copy %a[%t, %t] of [64, 64] box [64, 64] swizzle 128 -> %s[%t], %bars[%t] across [blockIdx.y, blockIdx.z] : memref<4096xf16> -> memref<4096xf16, "shared">, memref<2xi64, "shared">
 // CHECK-NEXT: lw_kernel.cluster_meet
 // CHECK-NEXT: lw_kernel.mbarrier_await %bars[%t], %t : memref<2xi64, "shared">

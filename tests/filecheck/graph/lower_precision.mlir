@@ -2,7 +2,7 @@
 // RUN: xdsl-opt %s -p 'lw-graph-lower-precision{dtype=bfloat16},dce' | filecheck %s --check-prefix=WIDER
 // RUN: xdsl-opt %s -p 'lw-graph-lower-precision{beyond=0},dce' | filecheck %s --check-prefix=BEYOND
 // RUN: not xdsl-opt %s -p 'lw-graph-lower-precision{dtype=fp8}' 2>&1 | filecheck %s --check-prefix=REFUSED
-// REFUSED: dtype is float16 or bfloat16 or tf32, got 'fp8'
+// REFUSED: dtype is float16 or bfloat16 or tf32 or tf32x3, got 'fp8'
 
 // A product in the half type, between casts of what is declared; numbers are rounded here, weights by an operator.
 // CHECK-LABEL: func.func @product(%x: tensor<2x4xf32>) -> tensor<2x3xf32>
