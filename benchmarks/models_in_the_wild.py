@@ -27,8 +27,10 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +55,11 @@ def main() -> int:
     chosen = [name for name in MODELS if not options.models or name.startswith(tuple(options.models))]
     done = _read(options.output, options)
     left = [name for name in chosen if name not in done]
-    with tempfile.NamedTemporaryFile() as turn, ThreadPoolExecutor(options.jobs) as pool:
+    with tempfile.NamedTemporaryFile() as own, ThreadPoolExecutor(options.jobs) as pool:
+        turn = options.turn or own.name
         for start in range(0, len(left), options.jobs):  # nothing may start to compile while another is timed
             batch = left[start : start + options.jobs]
-            for row in pool.map(lambda job: _in_a_process(job[1], options, turn.name, job[0]), enumerate(batch)):
+            for row in pool.map(lambda job: _in_a_process(job[1], options, turn, job[0]), enumerate(batch)):
                 done[row["model"]] = row
                 print(_line(row), flush=True)
                 if options.output:
@@ -79,6 +82,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--limit-s", type=float, default=120, help="a model; it is ended then")
     parser.add_argument("--jobs", type=int, default=1, help="compile so many models at once, then time each alone")
     parser.add_argument("--cores", type=int, default=0, help="of each that compiles (default: all)")
+    parser.add_argument(
+        "--turn", metavar="FILE", help="shared by several runs at once, so that one model is timed at a time"
+    )
+    parser.add_argument("--patience-s", type=float, default=0, help="time beside those that still compile then")
     parser.add_argument("--unexplained", action="store_true", help="count neither regions nor FLOPs")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", help="a file of JSON lines, which is gone on with")
@@ -111,6 +118,7 @@ def _in_a_process(name: str, options: argparse.Namespace, turn: str, number: int
     command += ["--threads", str(options.threads)] if options.threads else []
     command += ["--cpu-time"] if options.cpu_time else []
     command += ["--unexplained"] if options.unexplained else []
+    command += ["--patience-s", str(options.patience_s)]
     if options.cores:
         all_cores = sorted(os.sched_getaffinity(0))
         own = {all_cores[(number * options.cores + k) % len(all_cores)] for k in range(options.cores)}
@@ -177,10 +185,30 @@ def measured(name: str, options: argparse.Namespace) -> Row:
                 functions[f"{peer}_ms"], row[f"{peer}_first_s"] = _PEERS[peer](model, inputs, options)
             except Exception as error:  # the model is still ours to time
                 row[f"{peer}_failed"] = f"{type(error).__name__}: {error}"[:300]
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        row |= _timed(functions, options)
+        with _alone(turn, options):
+            row |= _timed(functions, options)
     left = sorted({str(w.message)[:300] for w in said if "runs in PyTorch" in str(w.message)})
     return {**row, "left": left} if left else row
+
+
+@contextmanager
+def _alone(turn: int, options: argparse.Namespace) -> Iterator[None]:
+    """Wait for those that compile, as long as patience lasts, and then for the one that is timed."""
+    if not options.patience_s:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
+        return
+    while True:
+        try:
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.time() > Path(options.worker).stat().st_mtime + options.patience_s:
+                break
+            time.sleep(0.2)
+    with Path(f"{options.worker}.timed").open("w") as one:
+        fcntl.flock(one, fcntl.LOCK_EX)
+        yield
 
 
 def _cast(tensors: Sequence[Any], dtype: Any) -> Tensors:
@@ -332,7 +360,24 @@ def _network(net: Any, target: str) -> tuple[Callable[..., Any], Callable[[], Ro
     return run, lambda: {"flops": 1.0, "regions": len(compiled.plan.steps)}
 
 
-_WAYS = {"torch.compile": _by_compile, "export": _by_export, "onnx": _by_onnx}
+def _by_peer(peer: str, model: Any, inputs: Sequence[Any], _: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
+    """A peer in the place of ours, in processes of its own: those of PyTorch's that take other inputs."""
+    import torch
+
+    mode = "reduce-overhead" if peer == "inductor_replayed" else None
+    run = torch.compile(model, mode=mode)
+    for _ in range(3 if mode else 1):
+        run(*inputs)
+    return run, dict
+
+
+_WAYS = {
+    "torch.compile": _by_compile,
+    "export": _by_export,
+    "onnx": _by_onnx,
+    "inductor": partial(_by_peer, "inductor"),
+    "inductor_replayed": partial(_by_peer, "inductor_replayed"),
+}
 
 
 def _flat(results: Any) -> Tensors:
