@@ -61,10 +61,9 @@ def compiled_by(options: TorchOptions, observe: Observer | None = None, kernels:
             return in_parts
         key = key_of(gm, example_inputs, options) if observe is None and kernels else None
         if key is not None:
-            again = partial(_traced_again, gm, Examples.of(example_inputs), options)
-            found = kept(key, example_inputs, options, again)
-            if found is not None:
-                return found
+            found, again = kept(key), partial(_traced_again, gm, Examples.of(example_inputs), options)
+            if found is not None and found.is_bound(example_inputs, options, again):
+                return found.run
         traced = _Traced(options, observe, kernels)
         made = traced.compiled(gm, example_inputs)
         if key is not None and traced.whole is not None:

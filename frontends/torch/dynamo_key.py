@@ -40,14 +40,18 @@ def key_of(gm: GraphModule, inputs: Sequence[Any], options: TorchOptions) -> tup
         given = [_input(tensor) for tensor in inputs]
     except _Unknown:
         return None
-    made_by = (sys.version.split()[0], _version(), code_digest(NETWORK_CODE), repr(options), repr(_state()))
-    return "\n".join(rows), "\n".join(given), *made_by
+    state = settings()
+    if state is None:
+        return None
+    return "\n".join(rows), "\n".join(given), *traced_by(options), repr(state)
 
 
-def _version() -> str:
+def traced_by(options: TorchOptions) -> tuple[str, ...]:
+    """Return what traces and converts a graph: versions, our code, and options."""
     import torch
 
-    return f"{torch.__version__} {torch.version.git_version}"
+    version = f"{torch.__version__} {torch.version.git_version}"
+    return sys.version.split()[0], version, code_digest(NETWORK_CODE), repr(options)
 
 
 def _row(node: Any, numbers: Mapping[Any, int]) -> str:
@@ -73,15 +77,15 @@ def _name(function: Any) -> str:
         if name.split(".")[0] not in _NAMESPACES:
             raise _Unknown
         return name
-    found = _names().get(id(function))
+    found = functions_by_name().get(id(function))
     if found is None:
         raise _Unknown
     return found
 
 
 @cache
-def _names() -> Mapping[int, str]:
-    """The names of PyTorch's functions by their identities: their own are not all distinct."""
+def functions_by_name() -> Mapping[int, str]:
+    """Return the names of PyTorch's functions by their identities: their own are not all distinct."""
     made = {id(function): f"operator.{name}" for name, function in vars(operator).items() if callable(function)}
     for module in _MODULES:
         for name, function in vars(sys.modules[module]).items():
@@ -122,13 +126,14 @@ def _input(tensor: Tensor) -> str:
     return f"{' '.join(map(str, marks))} {numbers}"
 
 
-def _state() -> list[Any]:
-    """Return settings of PyTorch's that tracing or converting looks at; _Unknown where modes are on that change it."""
+def settings() -> list[Any] | None:
+    """Return settings of PyTorch's that tracing or converting looks at; None where modes are on that change it."""
     import torch
+    from torch._functorch import config
 
     if torch._C._is_any_autocast_enabled() or torch._C._len_torch_dispatch_stack():
-        raise _Unknown
-    functorch = torch._functorch.config.get_config_copy()
+        return None
+    functorch = config.get_config_copy()
     return [
         torch.is_grad_enabled(),
         torch.is_inference_mode_enabled(),

@@ -11,7 +11,9 @@ from .types import Tensor
 
 
 @dataclass(frozen=True)
-class _Example:
+class Example:
+    """A tensor without its elements."""
+
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: Any
@@ -20,14 +22,16 @@ class _Example:
     is_parameter: bool
 
     @staticmethod
-    def of(tensor: Tensor) -> _Example:
+    def of(tensor: Tensor) -> Example:
+        """Return the example of a tensor."""
         import torch
 
         is_parameter = isinstance(tensor, torch.nn.Parameter)
         kind = (tensor.dtype, tensor.device, tensor.requires_grad, is_parameter)
-        return _Example(tuple(tensor.shape), tuple(tensor.stride()), *kind)
+        return Example(tuple(tensor.shape), tuple(tensor.stride()), *kind)
 
     def tensor(self) -> Tensor:
+        """Return a tensor such as this, of no values in particular."""
         import torch
 
         made = torch.empty_strided(self.shape, self.strides, dtype=self.dtype, device=self.device)
@@ -35,12 +39,18 @@ class _Example:
             return torch.nn.Parameter(made, self.requires_grad)
         return made.requires_grad_(self.requires_grad)
 
+    def zeros(self) -> Tensor:
+        """Return a tensor such as this, of zeros."""
+        made = self.tensor()
+        made.detach().zero_()
+        return made
+
 
 @dataclass(frozen=True)
 class Examples:
     """Shapes, strides and types of inputs, and whether gradients were computed."""
 
-    _examples: tuple[_Example, ...]
+    _examples: tuple[Example, ...]
     _grad: bool
     _inference: bool
 
@@ -49,7 +59,7 @@ class Examples:
         """Return the examples of tensors."""
         import torch
 
-        return Examples(tuple(map(_Example.of, inputs)), torch.is_grad_enabled(), torch.is_inference_mode_enabled())
+        return Examples(tuple(map(Example.of, inputs)), torch.is_grad_enabled(), torch.is_inference_mode_enabled())
 
     @staticmethod
     def mode() -> Any:
@@ -69,5 +79,11 @@ class Examples:
         import torch
         from torch.utils._python_dispatch import _disable_current_modes
 
-        with _disable_current_modes(), torch.inference_mode(self._inference), torch.set_grad_enabled(self._grad):
+        grad = torch.set_grad_enabled(self._grad)
+        with (
+            _disable_current_modes(),
+            torch.inference_mode(self._inference),
+            grad,
+            torch.autocast("cpu", enabled=False),
+        ):
             yield

@@ -31,8 +31,8 @@ _MOST_CONSTANT_BYTES = 1 << 24
 """Graphs with more bytes of folded constants are not kept: reading them takes longer than to trace."""
 
 
-def keep(key: Key, graph: CompiledGraph) -> None:
-    """Keep a graph, unless its code or its constants are of a kind that cannot be written."""
+def keep(key: Key, graph: CompiledGraph, about: Mapping[str, Any] | None = None) -> None:
+    """Keep a graph, with what else is to be known `about` it, unless its code or its constants cannot be written."""
     code = graph.module.graph.python_code("self")
     known = _globals()
     used = [name for name in code.globals if re.search(rf"\b{name}\b", code.src)]
@@ -41,45 +41,56 @@ def keep(key: Key, graph: CompiledGraph) -> None:
         return
     if sum(each.nbytes for each in constants.values()) > _MOST_CONSTANT_BYTES:
         return
-    about = {
+    entry = {
         "code": code.src,
         "constants": [(name, _name_of(each.dtype), each.shape, each.nbytes) for name, each in constants.items()],
         "regions": _regions(graph),
+        "about": about or {},
     }
     cache = _cache()
-    cache.put(key, json.dumps(about), *(_bytes(each) for each in constants.values()))
+    cache.put(key, json.dumps(entry), *(_bytes(each) for each in constants.values()))
     cache.prune()
 
 
-def kept(
-    key: Key, inputs: Sequence[Tensor], options: TorchOptions, trace: Callable[[], CompiledGraph]
-) -> Callable[..., Any] | None:
-    """Return a graph as a function where it and the networks of all its regions for these parameters are kept.
-
-    `trace` makes the graph, for regions that compile for others.
-    """
+def kept(key: Key) -> KeptGraph | None:
+    """Return the graph that is kept for a key."""
     entry = _cache().view(key)
-    if entry is None:
-        return None
-    about = json.loads(entry[0])
-    ends = accumulate((each[3] for each in about["constants"]), initial=0)
-    constants = {
-        name: _stored(entry[1][start:end], dtype, shape)
-        for (name, dtype, shape, _), (start, end) in zip(about["constants"], pairwise(ends), strict=True)
-    }
-    made = SimpleNamespace(**constants)
-    traced = _Traced(trace)
-    with real_tensors():
-        for number, (name, form, static) in enumerate(about["regions"]):
-            part = Part(partial(traced.graph_of, number), PartForm.from_json(form))
-            arguments = {place: inputs[of] if isinstance(of, int) else constants[of] for place, of in static}
-            region = Region(name, part, frozenset(arguments), options)
-            if not region.bind_kept(arguments):
-                return None
-            setattr(made, name, region)
-    namespace: dict[str, Any] = dict(_globals())
-    exec(compile(about["code"], "<kept graph>", "exec"), namespace)  # ours, from a folder of this user's alone
-    return MethodType(namespace["forward"], made)
+    return None if entry is None else KeptGraph(json.loads(entry[0]), entry[1])
+
+
+class KeptGraph:
+    """A graph that another process traced; `regions` and `run` are there once it is bound to inputs."""
+
+    def __init__(self, entry: Mapping[str, Any], binary: memoryview) -> None:
+        self._entry = entry
+        self.about: Mapping[str, Any] = entry["about"]
+        ends = accumulate((each[3] for each in entry["constants"]), initial=0)
+        self._constants = {
+            name: _stored(binary[start:end], dtype, shape)
+            for (name, dtype, shape, _), (start, end) in zip(entry["constants"], pairwise(ends), strict=True)
+        }
+        self.regions: list[Region] = []
+        self.run: Callable[..., Any]
+
+    def is_bound(self, inputs: Sequence[Any], options: TorchOptions, trace: Callable[[], CompiledGraph]) -> bool:
+        """Take the networks of all regions for these parameters; False where one is not kept.
+
+        `trace` makes the graph, for regions that compile for others.
+        """
+        made, traced = SimpleNamespace(**self._constants), _Traced(trace)
+        with real_tensors():
+            for number, (name, form, static) in enumerate(self._entry["regions"]):
+                part = Part(partial(traced.graph_of, number), PartForm.from_json(form))
+                arguments = {place: inputs[of] if isinstance(of, int) else self._constants[of] for place, of in static}
+                region = Region(name, part, frozenset(arguments), options)
+                if not region.bind_kept(arguments):
+                    return False
+                setattr(made, name, region)
+                self.regions.append(region)
+        namespace: dict[str, Any] = dict(_globals())
+        exec(compile(self._entry["code"], "<kept graph>", "exec"), namespace)  # ours, from a folder of this user's
+        self.run = MethodType(namespace["forward"], made)
+        return True
 
 
 class _Traced:
