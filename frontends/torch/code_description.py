@@ -17,6 +17,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from .dynamo_key import functions_by_name
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range)
@@ -99,7 +101,6 @@ class _Descriptions:
         return self._instance(given)
 
     def _kinds(self) -> Iterable[tuple[Any, Callable[[Any], str]]]:
-        import numpy as np
         import torch
 
         return (
@@ -189,7 +190,7 @@ class _Descriptions:
         return f"function {' '.join(parts)}"
 
     def _global(self, value: Any, names: list[str]) -> str:
-        """What a global name stands for; of a module, what any of the names is in it."""
+        """Describe the value of a global name; of a module, those of the names in it."""
         if not isinstance(value, types.ModuleType) or _is_versioned(value.__name__):
             return self.of(value)
         inside = [(name, getattr(value, name)) for name in names if hasattr(value, name)]

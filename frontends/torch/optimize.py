@@ -118,7 +118,7 @@ def _kept_program(key: Key, module: Module, arguments: Arguments, options: Torch
 
 
 class _Again:
-    """What traces a module again for inputs of the same shapes."""
+    """A module that is traced again, for inputs of the same shapes, when somebody asks for its graph."""
 
     def __init__(self, module: Module, arguments: Arguments, options: TorchOptions) -> None:
         from torch.utils import _pytree as pytree
