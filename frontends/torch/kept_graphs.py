@@ -21,7 +21,7 @@ from .graph import CompiledGraph
 from .options import TorchOptions
 from .parts import Part, PartForm
 from .region import Region
-from .types import Tensor
+from .types import Tensor, own_name
 
 GraphModule = Any
 Key = tuple[str, ...]
@@ -43,7 +43,7 @@ def keep(key: Key, graph: CompiledGraph, about: Mapping[str, Any] | None = None)
         return
     entry = {
         "code": code.src,
-        "constants": [(name, _name_of(each.dtype), each.shape, each.nbytes) for name, each in constants.items()],
+        "constants": [(name, own_name(each.dtype), each.shape, each.nbytes) for name, each in constants.items()],
         "regions": _regions(graph),
         "about": about or {},
     }
@@ -141,10 +141,6 @@ def _is_other(constant: Any) -> bool:
 
     is_plain = isinstance(constant, torch.Tensor) and constant.layout is torch.strided and constant.numel() > 0
     return not is_plain or constant.device.type != "cpu" or not constant.is_contiguous()
-
-
-def _name_of(dtype: Any) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def _bytes(tensor: Tensor) -> memoryview:

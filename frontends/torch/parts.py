@@ -11,7 +11,7 @@ from ...graph.network import Value
 from .importer import FxNode, as_seen
 from .model_key import rows_of
 from .partition import devices_of
-from .types import memory_order
+from .types import memory_order, own_name
 
 GraphModule = Any
 
@@ -57,7 +57,7 @@ class Port:
 
     def to_json(self) -> list[Any]:
         """Return lists and a name."""
-        return [self.shape, self.strides, self.order, str(self.dtype).removeprefix("torch.")]
+        return [self.shape, self.strides, self.order, own_name(self.dtype)]
 
     @staticmethod
     def from_json(given: Sequence[Any]) -> Port:
