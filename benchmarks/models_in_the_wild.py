@@ -11,7 +11,8 @@ are of a 16-bit type, and the deviation is still that from fp32. `FLOPs` is the 
 convolutions in our kernels (`lw.torch.explain`); regions are parts of PyTorch's graphs. Programs of torch.export and
 ONNX are ours as a whole, and `regions` are kernels. Milliseconds are medians of rounds in turn; `first` is the
 seconds until the first result is there, while so many others compile as `--jobs` says; nothing compiles while a model
-is timed.
+is timed. With `--cores` each compiles on so many of its own; with `--unexplained` regions and FLOPs are not counted,
+which takes another trace.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +55,11 @@ def main() -> int:
     chosen = [name for name in MODELS if not options.models or name.startswith(tuple(options.models))]
     done = _read(options.output, options)
     left = [name for name in chosen if name not in done]
-    with tempfile.NamedTemporaryFile() as turn, ThreadPoolExecutor(options.jobs) as pool:
+    with tempfile.NamedTemporaryFile() as own, ThreadPoolExecutor(options.jobs) as pool:
+        turn = options.turn or own.name
         for start in range(0, len(left), options.jobs):  # nothing may start to compile while another is timed
-            for row in pool.map(
-                lambda name: _in_a_process(name, options, turn.name), left[start : start + options.jobs]
-            ):
+            batch = left[start : start + options.jobs]
+            for row in pool.map(lambda job: _in_a_process(job[1], options, turn, job[0]), enumerate(batch)):
                 done[row["model"]] = row
                 print(_line(row), flush=True)
                 if options.output:
@@ -78,6 +81,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cpu-time", action="store_true", help="time by the CPU's seconds, of one thread")
     parser.add_argument("--limit-s", type=float, default=120, help="a model; it is ended then")
     parser.add_argument("--jobs", type=int, default=1, help="compile so many models at once, then time each alone")
+    parser.add_argument("--cores", type=int, default=0, help="of each that compiles (default: all)")
+    parser.add_argument(
+        "--turn", metavar="FILE", help="shared by several runs at once, so that one model is timed at a time"
+    )
+    parser.add_argument("--patience-s", type=float, default=0, help="time beside those that still compile then")
+    parser.add_argument("--unexplained", action="store_true", help="count neither regions nor FLOPs")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", help="a file of JSON lines, which is gone on with")
     parser.add_argument("--worker", metavar="FILE", help=argparse.SUPPRESS)  # which is locked to time
@@ -98,8 +107,8 @@ def _way(options: argparse.Namespace) -> Row:
     return {"device": options.device, "sizes": options.sizes, "via": options.via, "dtype": options.dtype}
 
 
-def _in_a_process(name: str, options: argparse.Namespace, turn: str) -> Row:
-    """Measure a model in a process of its own; its end, be it a crash, is a row.
+def _in_a_process(name: str, options: argparse.Namespace, turn: str, number: int) -> Row:
+    """Measure a model in a process of its own, one of several by `number`; its end, be it a crash, is a row.
 
     The file `turn` is locked together by those who compile, and by each alone who is timed.
     """
@@ -108,6 +117,12 @@ def _in_a_process(name: str, options: argparse.Namespace, turn: str) -> Row:
     command += ["--peers", *options.peers]
     command += ["--threads", str(options.threads)] if options.threads else []
     command += ["--cpu-time"] if options.cpu_time else []
+    command += ["--unexplained"] if options.unexplained else []
+    command += ["--patience-s", str(options.patience_s)]
+    if options.cores:
+        all_cores = sorted(os.sched_getaffinity(0))
+        own = {all_cores[(number * options.cores + k) % len(all_cores)] for k in range(options.cores)}
+        command = ["taskset", "-c", ",".join(map(str, sorted(own))), *command]
     row = {"model": name, **_way(options)}
     with tempfile.TemporaryDirectory() as cache:
         try:
@@ -162,17 +177,38 @@ def measured(name: str, options: argparse.Namespace) -> Row:
         error = _error(_flat(run(*others)), wanted)
         right = error < max(TOLERANCE[options.dtype], 2 * eager_error)
         row = {"status": "right" if right else "wrong", "error": error, "eager_error": eager_error, "first_s": first_s}
-        row |= described()
+        if not options.unexplained:
+            row |= described()
         functions = {"eager_ms": lambda: model(*inputs), "ours_ms": lambda: run(*inputs)}
         for peer in options.peers:
             try:
                 functions[f"{peer}_ms"], row[f"{peer}_first_s"] = _PEERS[peer](model, inputs, options)
             except Exception as error:  # the model is still ours to time
                 row[f"{peer}_failed"] = f"{type(error).__name__}: {error}"[:300]
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        row |= _timed(functions, options)
+        with _alone(turn, options):
+            row |= _timed(functions, options)
     left = sorted({str(w.message)[:300] for w in said if "runs in PyTorch" in str(w.message)})
     return {**row, "left": left} if left else row
+
+
+@contextmanager
+def _alone(turn: int, options: argparse.Namespace) -> Iterator[None]:
+    """Wait for those that compile, as long as patience lasts, and then for the one that is timed."""
+    if not options.patience_s:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
+        return
+    while True:
+        try:
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.time() > Path(options.worker).stat().st_mtime + options.patience_s:
+                break
+            time.sleep(0.2)
+    with Path(f"{options.worker}.timed").open("w") as one:
+        fcntl.flock(one, fcntl.LOCK_EX)
+        yield
 
 
 def _cast(tensors: Sequence[Any], dtype: Any) -> Tensors:
@@ -196,6 +232,17 @@ def _inductor(model: Any, inputs: Sequence[Any], options: argparse.Namespace) ->
     run = torch.compile(model, backend="inductor")
     start_s = time.perf_counter()
     run(*inputs)
+    return lambda: run(*inputs), time.perf_counter() - start_s
+
+
+def _inductor_replayed(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Peer:
+    """Compile a model by PyTorch's own backend, with CUDA graphs: the second call captures them."""
+    import torch
+
+    run = torch.compile(model, mode="reduce-overhead")
+    start_s = time.perf_counter()
+    for _ in range(3):
+        run(*inputs)
     return lambda: run(*inputs), time.perf_counter() - start_s
 
 
@@ -235,6 +282,7 @@ Peer = tuple[Callable[[], object], float]
 """A call, and the seconds that the first one took."""
 _PEERS: dict[str, Callable[[Any, Sequence[Any], argparse.Namespace], Peer]] = {
     "inductor": _inductor,
+    "inductor_replayed": _inductor_replayed,
     "onnxruntime": _onnxruntime,
     "replayed": _replayed,
 }
@@ -312,7 +360,24 @@ def _network(net: Any, target: str) -> tuple[Callable[..., Any], Callable[[], Ro
     return run, lambda: {"flops": 1.0, "regions": len(compiled.plan.steps)}
 
 
-_WAYS = {"torch.compile": _by_compile, "export": _by_export, "onnx": _by_onnx}
+def _by_peer(peer: str, model: Any, inputs: Sequence[Any], _: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
+    """A peer in the place of ours, in processes of its own: those of PyTorch's that take other inputs."""
+    import torch
+
+    mode = "reduce-overhead" if peer == "inductor_replayed" else None
+    run = torch.compile(model, mode=mode)
+    for _ in range(3 if mode else 1):
+        run(*inputs)
+    return run, dict
+
+
+_WAYS = {
+    "torch.compile": _by_compile,
+    "export": _by_export,
+    "onnx": _by_onnx,
+    "inductor": partial(_by_peer, "inductor"),
+    "inductor_replayed": partial(_by_peer, "inductor_replayed"),
+}
 
 
 def _flat(results: Any) -> Tensors:
@@ -346,15 +411,15 @@ def _line(row: Row) -> str:
     peers = [key.removesuffix("_first_s") for key in row if key.endswith("_first_s")]
     times = " | ".join(f"{row[f'{name}_ms']:.2f}" for name in ("eager", "ours", *peers))
     firsts = " | ".join(f"{row[key]:.1f}" for key in ("first_s", *(f"{peer}_first_s" for peer in peers)))
-    return (
-        f"| {row['model']} | {row['status']} | {row['error']:.0e} | {row['flops']:.1%} | {row['regions']} | {times} "
-        f"| {row['eager_ms'] / row['ours_ms']:.2f}x | {firsts} |"
-    )
+    ours = f"{row['flops']:.1%} | {row['regions']}" if "flops" in row else "|"
+    ratios = " | ".join(f"{row[f'{name}_ms'] / row['ours_ms']:.2f}x" for name in ("eager", *peers))
+    return f"| {row['model']} | {row['status']} | {row['error']:.0e} | {ours} | {times} | {ratios} | {firsts} |"
 
 
 def _table(rows: Sequence[Row], options: argparse.Namespace) -> str:
     peers = [f"{peer} (ms)" for peer in options.peers]
-    heads = ["model", "result", "error", "FLOPs", "regions", "eager (ms)", "ours, untuned (ms)", *peers, "eager / ours"]
+    heads = ["model", "result", "error", "FLOPs", "regions", "eager (ms)", "ours, untuned (ms)", *peers]
+    heads += [f"{name} / ours" for name in ("eager", *options.peers)]
     heads += ["first (s)", *(f"{peer}'s first (s)" for peer in options.peers)]
     right = sum(row["status"] == "right" for row in rows)
     lines = [

@@ -1,12 +1,12 @@
 """Print how long the first call of a ResNet-50 takes, untuned: from nothing, then from the cache.
 
-`python benchmarks/torch_first_call.py [--rounds N]`. Each line is the quickest of N processes of its own. `cold` begins
-with an empty cache folder, `warm` finds the kernels that another process compiled, and `aot_eager` is PyTorch's own
-tracing, by Dynamo and AOTAutograd, around its own operators: no compiler behind torch.compile can take less. `optimize`
-is `lw.torch.optimize` with its first call, and `export` what PyTorch takes of that: torch.export and its
-decompositions. `saved` is a program of torch.export imported, compiled and written to a file, `loaded` that file read
-by another process. Importing torch and making the model are not counted; importing loopwright is. A call is the second
-one. CPU seconds are those of the process and of those that it started.
+`python benchmarks/torch_first_call.py [--rounds N]`. Each line is the quickest of N processes of its own. `cold`
+begins with an empty cache folder, `warm` finds the kernels that another process compiled, and `aot_eager` is PyTorch's
+own tracing, by Dynamo and AOTAutograd, around its own operators; `eager` is Dynamo's alone: no compiler behind
+torch.compile can take less. `optimize` is `lw.torch.optimize` with its first call, and `export` what PyTorch takes of
+that: torch.export and its decompositions. `saved` is a program of torch.export imported, compiled and written to a
+file, `loaded` that file read by another process. Importing torch and making the model are not counted; importing
+loopwright is. A call is the second one. CPU seconds are those of the process and of those that it started.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from torch import nn
 
 STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
 """Channels within a block, blocks, and the stride of the first (He et al. 2016, table 1)."""
-COMPILED = (("cold", "loopwright"), ("warm", "loopwright"), ("aot_eager", "aot_eager"))
+COMPILED = (("cold", "loopwright"), ("warm", "loopwright"), ("aot_eager", "aot_eager"), ("eager", "eager"))
 NOT_WAITED = (("cold, wait=False", "no wait"),)
 OPTIMIZED = (("optimize, cold", "optimize"), ("optimize, warm", "optimize"), ("export", "export"))
 SAVED = (("saved, cold", "save"), ("loaded", "load"))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 from .buckets import Buckets
 from .decompositions import decompositions
+from .dynamo_key import key_of
+from .examples import Examples
 from .graph import CompiledGraph
+from .kept_graphs import keep, kept
 from .options import TorchOptions
 from .recurrent_layers import compiled_around_long_layers, trace_recurrent_layers
 from .versions import Versions, has_symbols
@@ -52,35 +56,83 @@ def compiled_by(options: TorchOptions, observe: Observer | None = None, kernels:
     """Return a backend with options; `observe` is told of each graph, and without `kernels` PyTorch runs it all."""
 
     def compile_all(gm: GraphModule, example_inputs: Sequence[Any]) -> Compiled:
-        import torch
-        from torch._dynamo.backends.common import aot_autograd
-
         in_parts = compiled_around_long_layers(gm, compile_all)
         if in_parts is not None:
             return in_parts
-        direct: list[Compiled] = []
+        key = key_of(gm, example_inputs, options) if observe is None and kernels else None
+        if key is not None:
+            found, again = kept(key), partial(_traced_again, gm, Examples.of(example_inputs), options)
+            if found is not None and found.is_bound(example_inputs, options, again):
+                return found.run
+        traced = _Traced(options, observe, kernels)
+        made = traced.compiled(gm, example_inputs)
+        if key is not None and traced.whole is not None:
+            keep(key, traced.whole)
+        return made
 
-        def of(kind: str) -> Compiled:
-            def compile_graph(graph: GraphModule, inputs: Sequence[Any]) -> Compiled:
-                found = _graph(graph, inputs, kind, options, observe, kernels)
-                if kind == "inference" and len(inputs) == len(example_inputs) and _is_whole():
-                    direct.append(found)
-                return _boxed(found)
+    return compile_all
 
-            return compile_graph
 
-        training = torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in example_inputs)
+class _Traced:
+    """AOTAutograd's way from a graph of Dynamo's to graphs of core ATen, which are compiled.
+
+    `whole` is the only one, where it has nothing to do around it.
+    """
+
+    def __init__(self, options: TorchOptions, observe: Observer | None, kernels: bool) -> None:
+        self._options, self._observe, self._kernels = options, observe, kernels
+        self._direct: list[Compiled] = []
+        self.whole: CompiledGraph | None = None
+
+    def compiled(self, gm: GraphModule, inputs: Sequence[Any]) -> Compiled:
+        """Return the graph as a function."""
+        import torch
+        from torch._dynamo.backends.common import aot_autograd
+
+        training = torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in inputs)
         compiler = aot_autograd(
-            fw_compiler=of("forward"),
-            bw_compiler=of("backward"),
-            inference_compiler=of("inference"),
+            fw_compiler=partial(self._graph, "forward", len(inputs)),
+            bw_compiler=partial(self._graph, "backward", len(inputs)),
+            inference_compiler=partial(self._graph, "inference", len(inputs)),
             decompositions=decompositions(training),
         )
         with _unrolled_lstms() if training else nullcontext():
-            made: Compiled = compiler(gm, example_inputs)
-        return direct[0] if direct else made
+            made: Compiled = compiler(gm, inputs)
+        return self._direct[0] if self._direct else made
 
-    return compile_all
+    def _graph(self, kind: str, given: int, gm: GraphModule, inputs: Sequence[Any]) -> Compiled:
+        static = _static_places() if kind == "inference" else frozenset()
+        graphs: list[CompiledGraph] = []
+
+        def compiled(graph: GraphModule, padding: str = "") -> Compiled:
+            made = CompiledGraph(graph, kind, static, self._options, self._kernels, padding)
+            graphs.append(made)
+            if self._observe is not None:
+                self._observe(made)
+            return made.run
+
+        found: Compiled
+        if has_symbols(inputs):
+            buckets = self._options.buckets
+            found = Versions(gm, compiled, self._options.versions, Buckets(inputs, buckets) if buckets else None)
+        else:
+            found = compiled(gm)
+        if kind == "inference" and len(inputs) == given and _is_whole():
+            self._direct.append(found)
+            self.whole = graphs[0] if graphs else None
+        return _boxed(found)
+
+
+def _traced_again(gm: GraphModule, examples: Examples, options: TorchOptions) -> CompiledGraph:
+    """Trace a graph whose parts were kept, for inputs such as it was compiled for."""
+    from torch._guards import TracingContext, tracing
+
+    traced, mode = _Traced(options, None, True), examples.mode()
+    with examples.settings(), tracing(TracingContext(mode)):
+        traced.compiled(gm, examples.tensors(mode))
+    if traced.whole is None:
+        raise RuntimeError("a graph is traced otherwise than before")
+    return traced.whole
 
 
 @contextmanager
@@ -105,27 +157,6 @@ def _boxed(function: Compiled) -> Compiled:
 
     made: Compiled = make_boxed_func(function)
     return made
-
-
-def _graph(
-    gm: GraphModule,
-    inputs: Sequence[Any],
-    kind: str,
-    options: TorchOptions,
-    observe: Observer | None,
-    kernels: bool,
-) -> Compiled:
-    static = _static_places() if kind == "inference" else frozenset()
-
-    def compiled(graph: GraphModule, padding: str = "") -> Compiled:
-        made = CompiledGraph(graph, kind, static, options, kernels, padding)
-        if observe is not None:
-            observe(made)
-        return made.run
-
-    if not has_symbols(inputs):
-        return compiled(gm)
-    return Versions(gm, compiled, options.versions, Buckets(inputs, options.buckets) if options.buckets else None)
 
 
 def _static_places() -> frozenset[int]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from math import prod
 from typing import Any
 
+from .types import memory_order
 from .whole_programs import forms, histogram
 
 Tensor = Any
@@ -50,12 +51,14 @@ def _with_own(core: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[...,
     import torch
 
     aten = torch.ops.aten
+    on_cpu = aten._scaled_dot_product_flash_attention_for_cpu.default
     table: dict[Any, Callable[..., Any]] = {
         **core,
         aten._transformer_encoder_layer_fwd.default: _encoder_layer,
         aten._native_multi_head_attention.default: _attention,
         aten.mkldnn_rnn_layer.default: _lstm_layer,
         aten._trilinear.default: _trilinear,
+        on_cpu: partial(_attention_on_cpu, core[on_cpu]),
         aten.masked_scatter.default: _masked_scatter,
         **{getattr(aten, name).default: cell for name, cell in _CELLS.items()},
     }
@@ -107,6 +110,18 @@ def _attention(
     if not need_weights:
         return made, None
     return made, shares.mean(dim=1) if average_attn_weights else shares
+
+
+def _attention_on_cpu(taken_apart: Callable[..., Any], query: Tensor, *others: Any, **options: Any) -> Any:
+    """PyTorch's decomposition, with the result in memory as the query is, as that of the kernel: views depend on it.
+
+    PyTorch's own lies as MultiheadAttention's queries do, and a view of GPT-2's in a program of torch.export was
+    refused (2.14).
+    """
+    made, sums = taken_apart(query, *others, **options)
+    order = memory_order(query.shape, query.stride()) or range(query.ndim)
+    back = sorted(range(query.ndim), key=list(order).__getitem__)
+    return made.permute(list(order)).contiguous().permute(back), sums
 
 
 def _encoder_layer(

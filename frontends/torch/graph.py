@@ -10,6 +10,7 @@ from .folding import fold_constants, real_tensors
 from .importer import FxNode
 from .options import TorchOptions
 from .partition import copied, loosen_views, partitioned
+from .parts import Part
 from .region import Region
 
 GraphModule = Any
@@ -51,7 +52,7 @@ class CompiledGraph:
         """Put a region in the place of a submodule."""
         graph = getattr(self.module, node.target)
         static = frozenset(k for k, given in enumerate(node.args) if given in kept or given.op == "get_attr")
-        region = Region(f"{node.target}", graph, static, options)
+        region = Region(f"{node.target}", Part.of(graph), static, options)
         self.regions.append(region)
         if not kernels:
             loosen_views(graph)

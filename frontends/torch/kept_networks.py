@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -36,11 +35,12 @@ _MOST_CONSTANT_BYTES = 1 << 28
 """Networks with more bytes of constants beside PyTorch's own memory are not kept."""
 _MOST_BYTES = 1 << 30
 """Above this the oldest networks go. As much as kernels may take."""
-_NETWORK_CODE = (*KERNEL_CODE, "frontends", "graph", "templates", "topi")
+NETWORK_CODE = (*KERNEL_CODE, "frontends", "graph", "templates", "topi")
+"""The folders of the code that makes networks."""
 
 
-def key_of(graph: Any, target: Target, parameters: Mapping[int, Tensor], records: str | None) -> Key | None:
-    """Return what decides the network of a graph with some arguments as constants; None where none is kept.
+def key_of(rows: Iterable[str], target: Target, parameters: Mapping[int, Tensor], records: str | None) -> Key | None:
+    """Return what decides the network of a graph, by its rows, with arguments as constants; None where none is kept.
 
     That is so on other targets than CPUs, with large parameters, and where histories of tuning are applied around.
     """
@@ -49,13 +49,13 @@ def key_of(graph: Any, target: Target, parameters: Mapping[int, Tensor], records
     if sum(tensor.nbytes for tensor in parameters.values()) > _MOST_PARAMETER_BYTES:
         return None
     made_for = (str(target), *made_by(backend_path(target.kind)))
-    digests = [code_digest(_NETWORK_CODE), code_digest(("pretuned",), "*.jsonl"), models_digest()]
+    digests = [code_digest(NETWORK_CODE), code_digest(("pretuned",), "*.jsonl"), models_digest()]
     known = "" if records is None else _digest(Path(records).read_bytes())
     constants = [
         (place, *map(str, (tensor.dtype, tuple(tensor.shape), tensor.stride())), _digest(_bytes(tensor)))
         for place, tensor in sorted(parameters.items())
     ]
-    return graph_key(graph, str(target)), *made_for, *digests, known, json.dumps(constants)
+    return graph_key(rows, str(target)), *made_for, *digests, known, json.dumps(constants)
 
 
 def kept(key: Key, target: Target, parameters: Mapping[int, Tensor]) -> CpuNetwork | None:

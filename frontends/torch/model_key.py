@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +11,25 @@ from ...storage.folders import cache_folder
 from .importer import FxNode, name_of
 
 
-def records_of(graph: Any, target: str) -> Path | None:
-    """Return the file for the records of a graph on a target; None where this user has no home folder."""
+def records_of(rows: Iterable[str], target: str) -> Path | None:
+    """Return the file for the records of a graph on a target, by its rows; None where this user has no home folder."""
     folder = cache_folder("records")
-    return None if folder is None else folder / f"{graph_key(graph, target)}.jsonl"
+    return None if folder is None else folder / f"{graph_key(rows, target)}.jsonl"
 
 
-def graph_key(graph: Any, target: str) -> str:
-    """Return a key of an FX graph: operators, arguments, shapes and types count, and neither names nor values do."""
+def graph_key(rows: Iterable[str], target: str) -> str:
+    """Return a key of a graph on a target, by its rows."""
+    return hashlib.sha256("\n".join([target, *rows]).encode()).hexdigest()[:32]
+
+
+def rows_of(graph: Any) -> list[str]:
+    """Return a row for each node of an FX graph: operators, arguments, shapes, types, and neither names nor values."""
     numbers: dict[FxNode, int] = {}
-    rows = [target]
+    rows = []
     for node in graph.nodes:
         rows.append(_row(node, numbers))
         numbers[node] = len(numbers)
-    return hashlib.sha256("\n".join(rows).encode()).hexdigest()[:32]
+    return rows
 
 
 def form_of(node: FxNode) -> str:

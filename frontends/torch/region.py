@@ -29,15 +29,18 @@ from .background import tune_beside
 from .collector import old_objects_spared
 from .devices import Frame, Loaded, RegionDevice, region_device
 from .fused_steps import count_fused_steps
-from .importer import FxNode, GraphImport, as_seen, bug, constant_of
-from .kept_networks import keep, kept, key_of
+from .importer import FxNode, GraphImport, bug, constant_of
+from .kept_networks import Key, keep, kept, key_of
 from .model_key import records_of
 from .options import BACKGROUND, TorchOptions
 from .packed_parameters import PackedParameters
-from .partition import copied, devices_of, loosen_views
+from .partition import copied, loosen_views
+from .parts import Part, Port, returned
 from .tuning import tune_network
 from .types import Array, Tensor, array_of, kind_of, memory_order
 
+Arguments = Sequence[Tensor] | Mapping[int, Tensor]
+"""Arguments of a region, or some of them by their places."""
 _FAILURES = (BuildError, MissingRequirement, ValueError, MemoryError)
 """Errors of compiling a region."""
 _AT_THE_END = "interpreter shutdown"
@@ -63,54 +66,6 @@ class RegionStatistics:
     """Inputs that were not in memory as the graph says, and were copied."""
 
 
-@dataclass(frozen=True)
-class _Port:
-    """A tensor of a region: its shape and strides in PyTorch, and its axes from the outermost in memory."""
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    order: tuple[int, ...]
-    dtype: Any
-
-    @staticmethod
-    def of(node: FxNode) -> _Port:
-        """Return the port of a node; one that is not dense in memory is made contiguous."""
-        value = node.meta["val"]
-        shape, strides = tuple(value.shape), tuple(value.stride())
-        order = memory_order(shape, strides)
-        if order is None:
-            order, strides = tuple(range(len(shape))), _contiguous(shape)
-        return _Port(shape, strides, order, value.dtype)
-
-    @property
-    def is_plain(self) -> bool:
-        return self.order == tuple(range(len(self.order)))
-
-    @property
-    def physical(self) -> tuple[int, ...]:
-        """The shape of the elements as they lie in memory."""
-        return tuple(self.shape[d] for d in self.order)
-
-    def value(self, value: Value) -> Value:
-        """From a tensor as it lies in memory to the one that PyTorch sees."""
-        return as_seen(value, self.order)
-
-    def in_memory(self, value: Value) -> Value:
-        """From a tensor that PyTorch sees to its elements as they lie in memory."""
-        if self.is_plain:
-            return value
-        made: Value = value.net.transpose(value, axes=self.order)
-        return made
-
-
-def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
-    strides, step = [], 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(strides))
-
-
 @dataclass
 class _Bound:
     """A compiled region, with the parameters that its constants were made of."""
@@ -121,7 +76,7 @@ class _Bound:
     """Those that constants are made of."""
     watched: list[weakref.ref[Tensor]]
     """Of the parameters: what is compiled for some is dropped when one of them is gone."""
-    ports: dict[int, _Port]
+    ports: dict[int, Port]
     """The inputs, by their places among the region's arguments."""
     given: list[tuple[int, tuple[int, ...]]]
     """The places of the inputs, and their strides."""
@@ -138,18 +93,18 @@ class _Bound:
 
 
 class Region:
-    """A part of a graph as a function of tensors; `graph` is the part, which is run where it cannot be compiled.
+    """A part of a graph as a function of tensors; PyTorch runs the part where it cannot be compiled.
 
     `static` are the places of arguments that are parameters or buffers. Where they are frozen they are constants:
     folded, packed as schedules ask for it, and otherwise left in PyTorch's memory. Writing them is noticed by PyTorch's
     count of their versions, and they are packed again.
     """
 
-    def __init__(self, name: str, graph: Any, static: frozenset[int], options: TorchOptions) -> None:
-        self.name, self.graph, self.static, self.options = name, graph, static, options
+    def __init__(self, name: str, part: Part, static: frozenset[int], options: TorchOptions) -> None:
+        self.name, self.part, self.static, self.options = name, part, static, options
         self.statistics = RegionStatistics()
         self.failure: str | None = None
-        (self.device,) = {device for node in graph.graph.nodes for device in devices_of(node)}
+        self.device = part.device
         self._bound: _Bound | None = None
         self._of_modules: dict[tuple[int, ...], _Bound] = {}
         """By the parameters themselves: modules of one class share a graph under torch.compile."""
@@ -158,6 +113,11 @@ class Region:
         self._lock, self._thread = ForkableLock(), Thread()
         self._waits = options.wait or self.device.type != "cpu"
         """Elsewhere a stream must not be captured while kernels are loaded."""
+
+    @property
+    def graph(self) -> Any:
+        """The part as an FX graph."""
+        return self.part.graph
 
     @property
     def compiled(self) -> CompiledNetwork | None:
@@ -224,7 +184,7 @@ class Region:
         bound.frames.append(frame)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _in_order(self, tensor: Tensor, port: _Port, loaded: Loaded) -> Tensor:
+    def _in_order(self, tensor: Tensor, port: Port, loaded: Loaded) -> Tensor:
         """Return a tensor in memory as the port says: a copy, but where only axes of extent 1 differ."""
         if memory_order(port.shape, tensor.stride()) == port.order and tensor.data_ptr() % loaded.alignment == 0:
             return tensor
@@ -267,11 +227,32 @@ class Region:
         self.failure = why
         warnings.warn(f"{self.name} runs in PyTorch: {why}", RegionWarning, stacklevel=5)
 
-    def _parameters(self, arguments: Sequence[Tensor] | Mapping[int, Tensor]) -> tuple[int, ...]:
+    def _parameters(self, arguments: Arguments) -> tuple[int, ...]:
         """The identities of the parameters: nothing is kept of those that are gone, whose numbers others may get."""
         return tuple(id(arguments[place]) for place in sorted(self.static))
 
-    def _compiled(self, arguments: Sequence[Tensor] | Mapping[int, Tensor], device: RegionDevice) -> _Bound:
+    def bind_kept(self, arguments: Mapping[int, Tensor]) -> bool:
+        """Take the network that is kept for parameters, by their places; False where none is."""
+        with self._lock:
+            try:
+                bound = self._bound_by(self._kept, arguments, region_device(self.device))
+            except _FAILURES:
+                return False
+            if bound is not None:
+                self._bound = self._of_modules[self._parameters(arguments)] = bound
+            return bound is not None
+
+    def _compiled(self, arguments: Arguments, device: RegionDevice) -> _Bound:
+        bound = self._bound_by(self._kept_or_made, arguments, device)
+        assert bound is not None
+        return bound
+
+    def _bound_by(
+        self,
+        found: Callable[[Mapping[int, Tensor], RegionDevice], CompiledNetwork | None],
+        arguments: Arguments,
+        device: RegionDevice,
+    ) -> _Bound | None:
         frozen = tuple(
             place for place in sorted(self.static) if self.options.freeze and not arguments[place].is_inference()
         )
@@ -280,7 +261,9 @@ class Region:
         given, made = self.ports(constants)
         with warnings.catch_warnings(), old_objects_spared():
             warnings.simplefilter("ignore", UntunedWarning)
-            compiled = self._kept(constants, device) or self._made(constants, device)
+            compiled = found(constants, device)
+        if compiled is None:
+            return None
         self.statistics.compilations += 1
         return _Bound(
             network=compiled,
@@ -292,7 +275,7 @@ class Region:
             made=[(port.shape, port.strides, port.dtype) for port in made],
         )
 
-    def _watched(self, arguments: Sequence[Tensor] | Mapping[int, Tensor]) -> list[weakref.ref[Tensor]]:
+    def _watched(self, arguments: Arguments) -> list[weakref.ref[Tensor]]:
         """Have what is compiled for parameters be forgotten when one of them is gone."""
         key, region = self._parameters(arguments), weakref.ref(self)
 
@@ -317,17 +300,18 @@ class Region:
 
     def records(self, target: str | Target) -> str | None:
         """The file of tuning records: the one that was asked for, else that of the graph in the cache folder."""
-        given = self.options.records or records_of(self.graph.graph, str(target))
+        given = self.options.records or records_of(self.part.form.rows, str(target))
         return None if given is None else os.fspath(given)
 
     def _kept(self, constants: Mapping[int, Tensor], device: RegionDevice) -> CompiledNetwork | None:
-        """Return the network that this or another process made of the same, if it is kept; otherwise make it so."""
-        if self.options.tune or self.options.check or self.options.precision:
-            return None
-        target = resolve_target(device.target(self.options.target))
-        key = key_of(self.graph.graph, target, constants, self._known_records(target))
+        """Return the network that this or another process made of the same, if it is kept."""
+        target, key = self._key(constants, device)
+        return None if key is None else kept(key, target, constants)
+
+    def _kept_or_made(self, constants: Mapping[int, Tensor], device: RegionDevice) -> CompiledNetwork:
+        target, key = self._key(constants, device)
         if key is None:
-            return None
+            return self._made(constants, device)
         found = kept(key, target, constants)
         if found is None:
             made = self._made(constants, device)
@@ -335,6 +319,13 @@ class Region:
             keep(key, made, constants)
             return made
         return found
+
+    def _key(self, constants: Mapping[int, Tensor], device: RegionDevice) -> tuple[Target, Key | None]:
+        """Return the target, and what decides the network on it; None where none is kept."""
+        target = resolve_target(device.target(self.options.target))
+        if self.options.tune or self.options.check or self.options.precision:
+            return target, None
+        return target, key_of(self.part.form.rows, target, constants, self._known_records(target))
 
     def _made(self, constants: Mapping[int, Tensor], device: RegionDevice) -> CompiledNetwork:
         target = resolve_target(device.target(self.options.target))
@@ -396,15 +387,11 @@ class Region:
                 if self._bound is bound:
                     self._bound = made
 
-    def ports(self, constants: Mapping[int, Tensor]) -> tuple[list[tuple[int, _Port]], list[_Port]]:
+    def ports(self, constants: Mapping[int, Tensor]) -> tuple[list[tuple[int, Port]], list[Port]]:
         """Return the inputs beside constants, by place, and the outputs."""
-        nodes = [node for node in self.graph.graph.nodes if node.op == "placeholder"]
-        given = [(k, _Port.of(node)) for k, node in enumerate(nodes) if node.users and k not in constants]
-        return given, [_Port.of(node) for node in self._returned()]
-
-    def _returned(self) -> list[FxNode]:
-        found = self.graph.graph.output_node().args[0]
-        return list(found) if isinstance(found, list | tuple) else [found]
+        form = self.part.form
+        given = [(k, port) for k, port in enumerate(form.inputs) if port is not None and k not in constants]
+        return given, list(form.outputs)
 
     def network(self, constants: Mapping[int, Tensor], array: Callable[[Tensor], Array] = array_of) -> Network:
         """Import the region, with some arguments as constants, by their places; `array` makes the arrays of these.
@@ -415,7 +402,7 @@ class Region:
         places, net = {node: k for k, node in enumerate(placeholders)}, Network(self.name)
 
         def value_of(node: FxNode) -> Value:
-            place, port = places[node], _Port.of(node)
+            place, port = places[node], Port.of(node)
             if place in constants:
                 return constant_of(net, node.name, constants[place], array)
             return port.value(net.input(node.name, port.physical, kind_of(node.meta["val"]).dtype))
@@ -424,5 +411,5 @@ class Region:
         values = importer.run(self.graph.graph)
         if importer.reasons:
             raise ValueError("; ".join(importer.reasons))
-        net.output(*(_Port.of(node).in_memory(values[node]) for node in self._returned()))
+        net.output(*(Port.of(node).in_memory(values[node]) for node in returned(self.graph)))
         return net

@@ -50,9 +50,14 @@ def dtype_of(value: Tensor) -> str:
     return dtype_name(value.dtype)
 
 
+def own_name(dtype: Any) -> str:
+    """Return PyTorch's name of a torch.dtype, by which it is an attribute of torch."""
+    return str(dtype).removeprefix("torch.")
+
+
 def dtype_name(dtype: Any) -> str:
     """Return the name of a torch.dtype; UnsupportedNode where networks have none such."""
-    name = str(dtype).removeprefix("torch.")
+    name = own_name(dtype)
     if name not in ELEMENT_TYPES:
         raise UnsupportedNode(f"elements of type {name} are not supported")
     return name

@@ -37,6 +37,7 @@ class Versions:
         self, gm: GraphModule, compiled: Callable[[GraphModule, str], Compiled], most: int, buckets: Buckets | None
     ) -> None:
         self._gm, self._compiled, self._most, self._buckets = gm, compiled, most, buckets
+        self._in_pytorch: Compiled = gm.forward
         self._known: dict[Key, Compiled] = {}
         self._versions: dict[Key, Compiled] = {}
         """Of those known, the ones that are no padding of another."""
@@ -50,27 +51,35 @@ class Versions:
                 found = self._known.get(key) or self._made(inputs)
                 if found is not None:
                     self._known[key] = found
-        return (found or self._gm.forward)(*inputs)
+        return (found or self._in_pytorch)(*inputs)
 
     def _made(self, inputs: Sequence[Any]) -> Compiled | None:
         shapes = None if self._buckets is None else self._buckets.shapes(inputs)
+        wide_inputs = inputs if shapes is None else padded(inputs, shapes)
+        if not self._may_be(_key(inputs)) and not self._may_be(
+            _key(wide_inputs)
+        ):  # a trace takes longer than the graph
+            return None
         graph = self._traced(inputs)
         if shapes is None:
             return self._version(inputs, graph)
-        wide_inputs = padded(inputs, shapes)
         wide = self._traced(wide_inputs)
         reason = why_not_padded(graph, wide)
         if reason is not None:
-            return self._version(inputs, graph, f"not padded: {reason}")
+            return self._version(inputs, graph, f"not padded: {reason}") or self._in_pytorch
         version = self._version(wide_inputs, wide, f"padded: {_shown(inputs, shapes)}")
         return None if version is None else Padded(version, shapes, results_of(graph))
 
     def _version(self, inputs: Sequence[Any], graph: GraphModule, padding: str = "") -> Compiled | None:
         """Return the graph compiled for the shapes of inputs; None where there are as many versions as may be."""
         key = _key(inputs)
-        if key not in self._versions and len(self._versions) < self._most:
+        if key not in self._versions and self._may_be(key):
             self._versions[key] = self._compiled(graph, padding)
         return self._versions.get(key)
+
+    def _may_be(self, key: Key) -> bool:
+        """True for a version that is there, or for which there is room."""
+        return key in self._versions or len(self._versions) < self._most
 
     def _traced(self, inputs: Sequence[Any]) -> GraphModule:
         from torch.fx.experimental.proxy_tensor import make_fx

@@ -53,6 +53,33 @@ def test_compiled_rows_are_sorted_with_nan_and_zeros() -> None:
         net.top_k(net.inputs["x"], k=8)
 
 
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize(("shape", "axis", "k"), [((2, 150), -1, 3), ((517, 2), 0, 2), ((1, 400), 1, 40)])
+def test_long_rows_are_chosen_from_in_blocks(shape: tuple[int, ...], axis: int, k: int, largest: bool) -> None:
+    rng = np.random.default_rng(k)
+    for x in (rng.integers(-9, 9, shape).astype(np.float32), rng.integers(-9, 9, shape).astype(np.int32)):
+        if x.dtype == np.float32:
+            x[rng.random(shape) < 0.02] = np.nan if largest else np.inf
+            x[rng.random(shape) < 0.02] = -np.inf
+        net = lw.Network()
+        net.output(*net.top_k(net.input("x", shape, x.dtype.name), k=k, axis=axis, largest=largest))
+        values, places = net.evaluate(x=x)
+        key = np.where(np.isnan(x), -np.inf, -x) if largest else x
+        order = np.argsort(key, axis=axis, kind="stable").take(range(k), axis)
+        assert np.array_equal(places, order)
+        assert np.array_equal(values, np.take_along_axis(x, order, axis), equal_nan=x.dtype == np.float32)
+
+
+def test_not_a_number_is_last_of_a_short_last_block() -> None:
+    x = np.full((1, 130), np.nan, np.float32)
+    x[0, ::3] = np.inf
+    net = lw.Network()
+    net.output(*net.top_k(net.input("x", x.shape), k=60, largest=False))
+    values, places = net.evaluate(x=x)
+    order = np.argsort(x, axis=1, kind="stable")[:, :60]
+    assert np.array_equal(places, order) and np.array_equal(values, np.take_along_axis(x, order, 1), equal_nan=True)
+
+
 @pytest.mark.parametrize("left_out", [["", "", ""], ["", "past_key", "past_value"]], ids=["no mask", "with a past"])
 def test_definitions_are_inlined_where_inputs_are_left_out(left_out: list[str]) -> None:
     """onnx's inliner asks for the type of an input that is left out before one that is there."""

@@ -23,6 +23,7 @@ from loopwright.frontends.torch.discovery import converters  # noqa: E402
 from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
 from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
 from loopwright.frontends.torch.region import RegionWarning  # noqa: E402
+from loopwright.frontends.torch.versions import Versions  # noqa: E402
 from loopwright.graph.builders import BuildError  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
@@ -337,6 +338,29 @@ def test_shapes_have_a_version_each_up_to_a_bound() -> None:
             x = torch.randn(rows, 6)
             close(watched(x), module(x))
     assert len(watched.graphs) == 2
+
+
+@pytest.mark.parametrize("buckets", [{}, {0: (8, 16)}])
+def test_shapes_beyond_the_bound_are_not_traced(
+    buckets: dict[int, tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces: list[None] = []
+    traced = Versions._traced
+
+    def counted(*given: Any) -> Any:
+        traces.append(None)
+        return traced(*given)
+
+    monkeypatch.setattr(Versions, "_traced", counted)
+    watched = Watched(lambda x: torch.softmax(x * 2, 0) + 1, dynamic=True, versions=2, buckets=buckets)
+    with torch.no_grad():
+        for rows in (2, 3, 4, 5, 4, 5):
+            x = torch.randn(rows, 6)
+            close(watched(x), torch.softmax(x * 2, 0) + 1)
+        before = len(traces)
+        for rows in (4, 5, 9):
+            watched(torch.randn(rows, 6))
+    assert len(watched.graphs) == 2 and len(traces) == before
 
 
 @pytest.mark.few(2)

@@ -97,6 +97,25 @@ def test_pytorchs_grouped_products_are_imported() -> None:
     np.testing.assert_allclose(found, function(*given).numpy(), rtol=1e-2, atol=1e-2)
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (2, 0, 1, 3)])
+def test_attention_lies_in_memory_as_its_queries(order: tuple[int, ...]) -> None:
+    """Programs have views of it that are made in no other order, and a contiguous() that is not traced."""
+    shape = [2, 3, 5, 4]
+    back = sorted(range(4), key=order.__getitem__)
+
+    def function(x: Any) -> Any:
+        made = torch.nn.functional.scaled_dot_product_attention(x.permute(back), x.permute(back) * 2, x.permute(back))
+        turned = made.permute(order)
+        return turned.contiguous().view(turned.shape[0] * turned.shape[1], -1) * 2
+
+    x = torch.randn([shape[d] for d in order])
+    net = lw.from_exported(torch.export.export(Wrapped(function), (x,), strict=False))
+    (found,) = net.evaluate(**{net.input_names[0]: x.numpy()})
+    np.testing.assert_allclose(found, function(x).numpy(), rtol=1e-5, atol=1e-5)
+    (graph,) = lw.torch.explain(function, x).graphs
+    assert len(graph.regions) == 1 and not graph.stays
+
+
 def exported(function: Any, *inputs: Any) -> Any:
     return torch.export.export(Wrapped(function), inputs)
 

@@ -60,7 +60,7 @@ def key_of(module: Any, x: Any) -> str:
     with torch.no_grad():
         watched(x)
     (region,) = watched.regions
-    return graph_key(region.graph.graph, "llvm")
+    return graph_key(region.part.form.rows, "llvm")
 
 
 @pytest.mark.usefixtures("quick_measuring")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch._dynamo
 
 from loopwright.frontends.torch.backend import compiled_by
 from loopwright.frontends.torch.graph import CompiledGraph
