@@ -16,6 +16,7 @@ import copy
 import json
 import math
 import os
+import queue
 import statistics
 import subprocess
 import sys
@@ -23,6 +24,8 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,19 +55,19 @@ def main() -> int:
     cores = sorted(os.sched_getaffinity(0))
     places = [cores[n * options.cores : (n + 1) * options.cores] for n in range(len(cores) // options.cores)]
     rows: list[Row] = []
-    for start in range(0, len(options.models), len(places)):
-        some = options.models[start : start + len(places)]
-        started = [_started(name, where) for name, where in zip(some, places, strict=False)]
-        for name, process in zip(some, started, strict=True):
-            said = process.communicate()[0]
-            found = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    free: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
+    for place in places:
+        free.put(place)
+    with ThreadPoolExecutor(len(places)) as pool:
+        for done in as_completed([pool.submit(_in_a_process, name, free) for name in options.models]):
+            name, found, code = done.result()
             rows += found
             if len(found) < len(options.threads):
-                print(f"| {name} | failed (exit code {process.returncode}) |", flush=True)
+                print(f"| {name} | failed (exit code {code}) |", flush=True)
             for row in found:
                 print(_line(row), *_slowest(row), sep="\n", flush=True)
-    if options.output:
-        Path(options.output).write_text("".join(json.dumps(row) + "\n" for row in rows))
+            if options.output:
+                Path(options.output).write_text("".join(json.dumps(row) + "\n" for row in rows))
     print(_table(rows))
     return int(len(rows) < len(options.models) * len(options.threads))
 
@@ -84,12 +87,14 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _started(name: str, cores: Sequence[int]) -> subprocess.Popen[str]:
-    """This program for one model, on cores of its own."""
+def _in_a_process(name: str, free: queue.SimpleQueue[list[int]]) -> tuple[str, list[Row], int]:
+    """This program for one model, on cores of its own: its rows, and its exit code."""
+    cores = free.get()
     command = [sys.executable, __file__, *sys.argv[1:], "--worker", name]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.sched_setaffinity(0, cores)
-    )
+    pinned = partial(os.sched_setaffinity, 0, cores)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, preexec_fn=pinned, check=False)
+    free.put(cores)
+    return name, [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")], done.returncode
 
 
 # -- one model on so many threads, in a process of its own -----------------------------------------------------------
