@@ -99,7 +99,8 @@ def _written(
         grown.models.append(write(grown, fresh, structure))
         grown.names.append(structure.name)
 
-    return draft.with_legal_steps(steps, by_estimate, ROUNDS)
+    windows = sum(axis.extent > 1 for axis in anchor.reduce) > 1
+    return draft.with_legal_steps(steps, by_estimate, ROUNDS if windows else 0)
 
 
 def _left(draft: Draft, anchor: Anchor) -> Draft:
