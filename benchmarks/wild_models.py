@@ -305,6 +305,24 @@ class _Csp(nn.Module):
         return self.out(torch.cat((y + z if self.shortcut else z, self.b(x)), 1))
 
 
+class MobileNetV1(nn.Sequential):
+    """MobileNet, as the paper's table 1 has it (arXiv:1704.04861)."""
+
+    SEPARABLE = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) * 5, (1024, 2), (1024, 1))
+
+    def __init__(self) -> None:
+        layers, width = self._layers(3, 32, 3, 2), 32
+        for channels, stride in self.SEPARABLE:
+            layers += [*self._layers(width, width, 3, stride, width), *self._layers(width, channels, 1)]
+            width = channels
+        super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 1000))
+
+    @staticmethod
+    def _layers(given: int, made: int, window: int, stride: int = 1, groups: int = 1) -> list[nn.Module]:
+        convolution = nn.Conv2d(given, made, window, stride, window // 2, groups=groups, bias=False)
+        return [convolution, nn.BatchNorm2d(made), nn.ReLU()]
+
+
 def _audio(model: nn.Module, *shape: int) -> Built:
     return model, (_floats(*shape),)
 
@@ -333,6 +351,7 @@ PLAIN: dict[str, Builder] = {
     "espcn_superres": lambda small: (Espcn(), (_floats(1, 1, 24 if small else 64, 24 if small else 64),)),
     "lstm_cell_loop": lambda small: (LstmCells(6 if small else 16), (_floats(6 if small else 16, 2, 64),)),
     "mlp": _mlp,
+    "mobilenet_v1": lambda small: (MobileNetV1(), (_floats(1, 3, *[64 if small else 224] * 2),)),
     "nn_transformer_encoder": _encoder,
     "rnn_bilstm": _recurrent(nn.LSTM, 1, True),
     "rnn_gru": _recurrent(nn.GRU, 1),
@@ -441,6 +460,7 @@ VISION: dict[str, Builder] = {
     ),
     "det_ssdlite320_heads": _detection("ssdlite320_mobilenet_v3_large", 320, Dense),
     "seg_deeplabv3_mobilenet_v3_large": _segmentation("deeplabv3_mobilenet_v3_large"),
+    "seg_deeplabv3_resnet50": _segmentation("deeplabv3_resnet50"),
     "seg_fcn_resnet50": _segmentation("fcn_resnet50"),
     "seg_lraspp_mobilenet_v3_large": _segmentation("lraspp_mobilenet_v3_large"),
     "tv_convnext_tiny": _vision("convnext_tiny"),

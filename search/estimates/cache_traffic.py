@@ -26,13 +26,15 @@ class Operand:
     """The places that a nest touches: of each dimension the axes that move along it, and by how many elements.
 
     One that `is_packed` lies in memory in the order it is read in; of any other, whole lines are moved, and `strides`
-    are the bytes from one place of a dimension to the next.
+    are the bytes from one place of a dimension to the next. Rows that are skipped, as taps of a dilated filter do, are
+    not touched where it `skips`; else all from the first to the last are, as the model that ships was told.
     """
 
     dimensions: tuple[tuple[tuple[str, int], ...], ...]
     element_bytes: int
     is_packed: bool = False
     strides: tuple[int, ...] = ()
+    skips: bool = False
 
     @cached_property
     def axes(self) -> frozenset[str]:
@@ -56,10 +58,12 @@ class Operand:
         if self.is_packed:
             return np.asarray(prod(outer, start=touched))
         is_run: npt.NDArray[np.bool_] = np.ones((), dtype=np.bool_)
-        for span, stride in zip(reversed(outer), self.strides[-2::-1], strict=True):
+        dimensions = zip(reversed(self.dimensions[:-1]), reversed(outer), self.strides[-2::-1], strict=True)
+        for terms, span, stride in dimensions:
+            places = _places(terms, span, cover) if self.skips else span
             lines = np.where(is_run, np.maximum(touched, LINE_BYTES), touched)
-            is_run = is_run & ((stride <= lines) | (span == 1))
-            touched = np.where(is_run, (span - 1.0) * stride + touched, span * lines)
+            is_run = is_run & ((stride <= lines) & (places == span) | (span == 1))
+            touched = np.where(is_run, (span - 1.0) * stride + touched, places * lines)
         return np.asarray(np.where(is_run, np.maximum(touched, LINE_BYTES), touched))
 
     def lines_a_set(self, cover: Mapping[str, Array], way_bytes: int) -> tuple[Array, Array]:
@@ -71,7 +75,7 @@ class Operand:
         lines, starts, common = np.ones(()), np.ones(()), np.full((), way_bytes)
         outer = zip(self.dimensions[:-1], self.strides[:-1], self._spans(cover)[:-1], strict=True)
         for terms, stride, span in outer:
-            places = np.minimum(span, prod((cover[axis] for axis, _ in terms), start=np.ones(())))
+            places = _places(terms, span, cover)
             shared = gcd(stride, way_bytes)
             lines, starts = lines * places, starts * np.minimum(places, way_bytes / shared)
             common = np.where(places > 1, np.gcd(common, shared), common)
@@ -87,6 +91,11 @@ class Operand:
         run = np.maximum(1.0, self._spans(cover)[-1] * self.element_bytes / LINE_BYTES)
         fullest = lines * run / np.minimum(way_bytes / LINE_BYTES, lines / together * run)
         return np.asarray(np.where(fullest > 2 * np.maximum(1.0, lines * run * LINE_BYTES / way_bytes), fullest, 0.0))
+
+
+def _places(terms: tuple[tuple[str, int], ...], span: Array, cover: Mapping[str, Array]) -> Array:
+    """The places of a dimension that are touched, of so many from the first to the last."""
+    return np.asarray(np.minimum(span, prod((cover[axis] for axis, _ in terms), start=np.ones(()))))
 
 
 @dataclass(frozen=True)

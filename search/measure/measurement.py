@@ -34,7 +34,7 @@ class MeasureOptions:
     """
 
     backend: str
-    builders: int | None = None  # None: one a core
+    builders: int | None = None  # None: one for each core that this process may use
     overlap: bool = False
     build_timeout_s: float = 30.0
     run_timeout_s: float = 10.0

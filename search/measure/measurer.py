@@ -70,7 +70,7 @@ class Measurer:
         self._ending, self._failure = False, None
         try:
             self._open()
-            builders = (os.cpu_count() or 1) if self.options.builders is None else self.options.builders
+            builders = len(os.sched_getaffinity(0)) if self.options.builders is None else self.options.builders
             for role in ["runner"] * self._runners_wanted + ["builder"] * builders:
                 self._start(role)
             while not all(worker.ready for worker in self._workers):

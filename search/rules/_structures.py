@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_inline import ComputeInline
-from ..sketch.draft import CostEstimate, Draft
+from ..sketch.draft import ROUNDS, CostEstimate, Draft
 from ..structure.anchor import Anchor, anchors_in, find_anchor
 
 MOST_COMBINED = 8
@@ -99,7 +99,8 @@ def _written(
         grown.models.append(write(grown, fresh, structure))
         grown.names.append(structure.name)
 
-    return draft.with_legal_steps(steps, by_estimate)
+    windows = sum(axis.extent > 1 for axis in anchor.reduce) > 1
+    return draft.with_legal_steps(steps, by_estimate, ROUNDS if windows else 0)
 
 
 def _left(draft: Draft, anchor: Anchor) -> Draft:

@@ -57,6 +57,14 @@ def test_windows_share_what_they_overlap_in_and_lines_are_moved_whole() -> None:
     assert found.tolist() == [(2 * 4 + 2 + 1) * 32 * 4]
 
 
+def test_rows_between_dilated_taps_are_not_touched_where_they_are_skipped() -> None:
+    cover = {"y": ones(1, 8), "r": ones(3, 3), "x": ones(16, 16)}
+    terms = ((("y", 1), ("r", 6)), (("x", 1),))
+    every = Operand(terms, 4, strides=(4096, 4))
+    assert every.footprint(cover).tolist() == [13 * 64, 20 * 64]
+    assert Operand(terms, 4, strides=(4096, 4), skips=True).footprint(cover).tolist() == [3 * 64, 20 * 64]
+
+
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3)), min_size=1, max_size=4))
 def test_lines_touched_are_those_of_all_addresses(dimensions: list[tuple[int, int]]) -> None:

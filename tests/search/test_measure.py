@@ -406,6 +406,14 @@ def test_what_a_worker_cannot_be_started_with_is_a_sentence(tmp_path: Path, monk
 
 
 @FORKED
+def test_builders_are_as_many_as_the_cores_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {5})
+    with Measurer(replace(OPTIONS, builders=None)) as measurer:
+        assert len(measurer.pids) == 2  # and a runner
+
+
+@FORKED
 def test_data_too_large_for_the_temporary_folder_is_a_sentence() -> None:
     too_large = pytest.raises(MeasureError, match=r"data cannot be written to .*; TMPDIR says where")
     with Measurer(OPTIONS) as measurer, limited(resource.RLIMIT_FSIZE, 10_000), too_large:
