@@ -131,7 +131,7 @@ FAMILIES: dict[str, tuple[Callable[[np.random.Generator], Draw], float]] = {
     "rows": (_rows, 0.09),
     "moves": (_moves, 0.05),
 }
-"""How a case of each kind is drawn, and the share of these."""
+"""The draw of a case of each kind, and the share of these."""
 
 
 @cache

@@ -70,22 +70,33 @@ def loops_by_axis(draft: Draft, final: str, out: str) -> dict[str, str]:
     return found
 
 
-def lay_out_parts(draft: Draft, final: str, groups: Sequence[Sequence[Axis]]) -> None:
+def lay_out_parts(draft: Draft, final: str, groups: Sequence[Sequence[Axis]]) -> list[list[int]]:
     """Lay out partial results by axes that tiles take as one, so that a tile is a box of them, in that order.
 
     An axis that is longer in tiles than in the results, as it is padded, stays apart from those before it: tiles are
-    boxes of both, and not of both as one. ScheduleError where that leaves tiles that are no boxes.
+    boxes of both, and not of both as one. Returns for each group the places of each such axis and those behind it: a
+    tile holds some times as many, or a part of them. ScheduleError where that leaves tiles that are no boxes.
     """
     (load,) = draft.block(final).loads
     shape = {str(e.as_axis()): n for e, n in zip(load.indices.data, buffer_shape(load.buffer), strict=True)}
     joined = [names for group in groups for names in _alike(group, shape)]
     if any(sum(a.extent > 1 for a in group) > MOST_AS_ONE for group in groups):
         raise ScheduleError(None, f"tiles of '{final}' are no boxes of its parts")
+    apart = [
+        [prod(a.extent for a in group[n:]) for n, a in enumerate(group) if n and shape[a.name] != a.extent]
+        for group in groups
+    ]
     if all(len(names) == 1 for names in joined):
-        return
+        return apart
     others = [name for name in shape if not any(name in names for names in joined)]
     layout = (*others, *("*".join(names) for names in joined))
     draft.do(TransformLayout, block=final, buffer=buffer_name(load.buffer), layout=layout)
+    return apart
+
+
+def are_boxes(c: Columns, tile: str, places: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """True where tiles hold some times so many places, or a part of them: others begin within a padded row."""
+    return np.all([(c[tile] % n == 0) | (n % c[tile] == 0) for n in places], axis=0)
 
 
 def as_extended(draft: Draft, out: str, loops: Mapping[str, str], groups: Sequence[Sequence[Axis]]) -> dict[str, str]:

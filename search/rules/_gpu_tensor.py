@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ...dialects.element import element_bytes
 from ...dialects.loop import buffer_shape
@@ -34,6 +35,7 @@ from ._gpu_division import Division, joining_block
 from ._gpu_joins import (
     Number,
     TileLoops,
+    are_boxes,
     as_extended,
     bind_part,
     join_in_tiles,
@@ -200,7 +202,7 @@ def join_tensor(draft: Draft, plan: TensorPlan, division: Division) -> None:
     loops = as_extended(draft, out, loops_by_axis(draft, division.final, out), groups)
     sides = [[loops[a.name] for a in group if a.name in loops] for group in groups]
     batch = [loop for loop in draft.loops(out) if not any(loop in names for names in sides)]
-    lay_out_parts(draft, division.final, groups)
+    apart = lay_out_parts(draft, division.final, groups)
     draft.order(out, [*batch, *sides[0], *sides[1]])
     tiles = []
     for side, names, axis in zip(plan.sides, sides, ("i", "j"), strict=True):
@@ -211,6 +213,7 @@ def join_tensor(draft: Draft, plan: TensorPlan, division: Division) -> None:
     threads: dict[str, Number] = {"threadIdx.y": plan.warps, "threadIdx.x": plan.product.intrinsic.threads}
     width = width_in(plan.block, plan.product.b.rows, plan.product.intrinsic.n)
     extents = tuple(f"{plan.block}_{axis}_tile" for axis in "ij")
+    draft.limits += [partial(are_boxes, tile=t, places=n) for t, n in zip(extents, apart, strict=True) if n]
     join_in_tiles(draft, division, out, TileLoops((*batch, around, j0, within), (i1, j1), extents), threads, width)
 
 

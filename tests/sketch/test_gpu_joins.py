@@ -79,3 +79,24 @@ def test_results_of_several_images_that_are_padded_are_clustered_by_a_second_ker
 def test_older_devices_have_second_kernels() -> None:
     names = [s.name for s in lw.SearchTask(WORKLOADS["halves"], target="cuda model=a100").sketches]
     assert any("_split" in name for name in names) and not any("_clustered" in name for name in names)
+
+
+def _padded_image() -> list[te.Tensor]:
+    """3x3 of 10x10 pixels, whose rows and columns are padded to 12 in tiles."""
+    data, kernel = te.placeholder((1, 10, 10, 512), "float16", "data"), te.placeholder((3, 3, 512, 48), "float16", "w")
+    return [
+        data,
+        kernel,
+        topi.cast(topi.nn.relu(topi.nn.conv2d_nhwc(data, kernel, 1, 1, out_dtype="float32")), "float16"),
+    ]
+
+
+def test_tiles_of_padded_images_are_boxes() -> None:
+    task = lw.SearchTask(_padded_image, target=CUDA)
+    sketches = [s for s in generate_sketches(task.module, task.target) if "_clustered" in s.name]
+    assert sketches
+    for sketch in sketches:
+        rows = sketch.sample(np.random.default_rng(0), 60)
+        tile = sketch.columns(rows)["compute_rf_i_tile"]
+        assert ((tile % 12 == 0) | (12 % tile == 0)).all()
+        scheduled_kernel(str(task.module), sketch.schedule(rows[0]))  # no block reads what another one has written
