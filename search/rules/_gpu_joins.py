@@ -96,7 +96,7 @@ def lay_out_parts(draft: Draft, final: str, groups: Sequence[Sequence[Axis]]) ->
 
 def are_boxes(c: Columns, tile: str, places: Sequence[int]) -> npt.NDArray[np.bool_]:
     """True where tiles hold some times so many places, or a part of them: others begin within a padded row."""
-    return np.all([(c[tile] % n == 0) | (n % c[tile] == 0) for n in places], axis=0)
+    return np.asarray(np.all([(c[tile] % n == 0) | (n % c[tile] == 0) for n in places], axis=0))
 
 
 def as_extended(draft: Draft, out: str, loops: Mapping[str, str], groups: Sequence[Sequence[Axis]]) -> dict[str, str]:
