@@ -227,7 +227,7 @@ def _write(draft: Draft, plan: WarpDotPlan) -> None:
     """Apply all steps: partial sums of threads, what they read, what they come to, then what takes these."""
     block = plan.block
     draft.add(plan.threads, plan.columns, plan.steps)
-    steps, side, lane, vector = draft.split(block, plan.terms, (0, plan.steps, plan.threads, plan.vector))
+    steps, side, lane, vector = _split_terms(draft, plan, block, plan.terms, plan.steps)
     terms = (lane, steps, side, vector)
     draft.order(block, [lane, *[n for n in draft.loops(block) if n not in terms], *terms[1:]])
     partial = draft.partial(block, lane, 0)
@@ -260,7 +260,7 @@ def _sum_beside(draft: Draft, plan: WarpDotPlan, name: str, task: str) -> None:
     reduce = {a.name for a in draft.block(name).axes if a.reduce}
     (terms,) = [n for n in draft.loops(name) if n in reduce]
     rows = [n for n in draft.loops(name) if n != terms]
-    steps, side, lane, vector = draft.split(name, terms, (0, 1, plan.threads, plan.vector))
+    steps, side, lane, vector = _split_terms(draft, plan, name, terms, 1)
     draft.order(name, [lane, *rows, steps, side, vector])
     partial = draft.partial(name, lane, 0)
     copies = [
@@ -273,6 +273,16 @@ def _sum_beside(draft: Draft, plan: WarpDotPlan, name: str, task: str) -> None:
     _unroll(draft, name, [n for n in draft.loops(name, task) if n != lane])
     draft.do(Bind, block=name, loop=lane, thread="threadIdx.x")
     draft.settled |= {name, *copies}
+
+
+def _split_terms(draft: Draft, plan: WarpDotPlan, block: str, terms: str, under_way: Hole | int) -> list[str]:
+    """Split terms to steps of vectors `under_way` of all threads: whole vectors first, of which none is cut.
+
+    Predicates are then asked of vectors: of eight elements they are asked one by one else, where threads have no term
+    of the last step.
+    """
+    vectors, vector = draft.split(block, terms, (0, plan.vector))
+    return [*draft.split(block, vectors, (0, under_way, plan.threads)), vector]
 
 
 def _copy(draft: Draft, partial: str, buffer: str) -> str:
