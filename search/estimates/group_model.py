@@ -12,7 +12,7 @@ from ...dialects.kernel import ATOM_ROWS, MOST_BOX
 from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
 from ..sketch.hole import Columns
 from .gpu_model import BARRIER_CYCLES, GLOBAL_LATENCY, MEMORY_BYTES_PER_S, SHARED_RESERVED
-from .tensor_model import OTHER_REGISTERS, Array, TensorModel
+from .tensor_model import LEAST_FLOPS, OTHER_REGISTERS, Array, TensorModel
 
 SUSTAINED = 0.85
 """Part of the data sheet's rate, 2048 multiply-adds of fp16 a cycle and multiprocessor, that the clock leaves under
@@ -22,12 +22,14 @@ FILL_BYTES_PER_CYCLE = 64
 2048 take 67 on an H200 in tiles of 64 x 192; those of 128 x 96 and 128 x 128 take 49 and 55, as shared memory is what
 they wait for. Of 48 and 64 the choices differ there alone, among products of 128 to 8192 rows."""
 CORRECTED_FLOPS, OTHER_FILL = 5e9, 48
-"""Operations up to which products whose rows lie across lines keep the bytes that the cost model that ships was trained
-on, as do copies by threads. By lines, products of 1000 and of 1024 x 1024 x 1032 take 10.5 us each on an H200, where
-they take 8.8 and 9.1; six others of whole lines take 5.0 for 5.7 in the mean, with 0.99x as the least gain."""
+"""Operations up to which windows of images whose rows lie across lines (other products: `LEAST_FLOPS`) keep the bytes
+that the cost model that ships was trained on, as do copies by threads. By lines, products of 1000 and of 1024 x 1024 x
+1032 take 10.5 us each on an H200, where they take 8.8 and 9.1; six others of whole lines take 5.0 for 5.7 in the mean,
+with 0.99x as the least gain."""
 LINE_CYCLES = 1.75
 """Cycles of a multiprocessor for a line of the second-level cache. Rows of 4112 bytes, whose 128 for a fill lie in two
-lines, take 1.6 to 1.9 a line on an H200, in three forms of tiles of products of 1024 x 1536 x 2056."""
+lines, take 1.6 to 1.9 a line on an H200, in three forms of tiles of products of 1024 x 1536 x 2056, by 128 blocks;
+by 92 of 237 x 2208 x 5712 1.38, by 210 of 283 x 6720 x 688 1.6: all multiprocessors together get so many, about 75."""
 LINE_BYTES = 128
 """Bytes of such a line."""
 CLUSTER_MEET_CYCLES = 50
@@ -167,13 +169,15 @@ class GroupModel(TensorModel):
             resident * products,
             resident * moved / on.shared_bytes_per_cycle,
             resident * self._asked_bytes(c) / self._fill_rate,
-            resident * self._lines(c) * self._line_cycles,
+            resident * self._lines(c) * self._line_cycles * self._running(c, resident),
             self._distinct(c, resident) * self._fill(c) * self._bytes / (MEMORY_BYTES_PER_S / CLOCK_HZ),
         ]
         if not self.bulk:
             parts.append(resident * self.threads(c) / 32 / on.schedulers * self._copy_instructions(c))
         busy = self._busy(c, parts, BULK_APART if self.bulk else COPIED_APART)
         alone = products + self._unhidden(c) + 2 * BARRIER_CYCLES
+        if not self.bulk:
+            alone = alone + self._of_narrow_loads(c, resident)
         latency = WALK_LATENCY if self._is_large_walk else STREAM_LATENCY if self._is_stream else GLOBAL_LATENCY
         arriving = latency + resident * self._asked_bytes(c) / self._fill_rate
         ahead = arriving / np.maximum(1.0, c[self.stages] - 1.0 - bool(self.cluster))
@@ -186,7 +190,8 @@ class GroupModel(TensorModel):
     def _is_by_lines(self) -> bool:
         """True for products to which the rates of bytes and of lines by the copy engine apply."""
         whole = not any(stride % LINE_BYTES for stride in self.row_bytes)
-        return self.bulk and (whole or 2 * self.batch * prod(self.rows) * self.depth > CORRECTED_FLOPS)
+        least = CORRECTED_FLOPS if self.walked else LEAST_FLOPS
+        return self.bulk and (whole or 2 * self.batch * prod(self.rows) * self.depth > least)
 
     @property
     def _is_large_walk(self) -> bool:
@@ -220,6 +225,12 @@ class GroupModel(TensorModel):
     @property
     def _line_cycles(self) -> float:
         return LINE_CYCLES if self._is_by_lines else 0.0
+
+    def _running(self, c: Columns, resident: Array) -> Array:
+        """Part of the blocks that there is place for which run: what they all get of the cache is fewer's."""
+        if self.walked or self._is_stream:
+            return np.ones(len(resident))
+        return np.minimum(1.0, self.blocks(c) / self._cores(c) / resident)
 
     def _asked_bytes(self, c: Columns) -> Array:
         """Bytes of a fill that a block asks for: its share of what several of its cluster want."""

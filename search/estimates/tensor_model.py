@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...dialects.intrinsics import Intrinsic
 from ...dialects.intrinsics_cuda import ROW_BYTES
 from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
-from ...dialects.target import Target
+from ...dialects.target import WARP, Target
 from ..sketch.hole import Columns
 from .gpu_model import (
     BARRIER_CYCLES,
@@ -38,9 +38,26 @@ UNIT_SPEEDS = {80: 2.0, 90: 2.2, 100: 2.0, 103: 2.0}
 """Instructions of warps in the cycles of one on other capabilities, where `Intrinsic.cycles` is of: 1024 multiply-adds
 of fp16 a cycle and multiprocessor (A100 white paper). A multiprocessor of 9.0 has 2048 (H100 data sheet), of which
 `mma.sync` reaches 0.55 (by hand on an H200, products of 4096)."""
+LEAST_FLOPS = 2.5e9
+"""Operations of products up to which some estimates stay what the cost model that ships was trained on."""
+PRINTED, PRINTED_FLOPS = 0.75, 2.0e9
+"""Part of that speed which our kernels reach, in products of at least so many operations: smaller ones keep what the
+cost model that ships was trained on. Of 283 x 6720 x 688 and 472 x 2916 x 2752 the best by warps take 13.2 and 33.6 us
+on an H200, which were estimated at 11.1 and 29.0, and by warp groups 10.2 and 25.0 (12.5 and 29.6)."""
 APART = 0.2
 """Part of the time of what runs beside the slowest unit that is not hidden: so the model gives 372 us for products of
 4096 in tiles of 128 x 128, which take 358 to 371 by hand on an H200."""
+ASYNC_BYTES = 4
+"""Bytes that threads copy ahead by themselves, at least (PTX ISA, cp.async); fewer go through registers."""
+NARROW_CYCLES, NARROW_LOADS, NARROW_MORE = 8.0, 64, 0.4
+"""Cycles that a fill takes for each load of fewer by a warp, and more for each of a thread's beyond so many that are
+written out, as code leaves the cache of instructions. On an H200 a load takes 95 cycles where one warp has 288, 44
+where it has 128 and 27 where it has 64; by four warps 92, 77 and 32 to 57 where a thread has 144, 48 and 32; 97 by
+eight with 20, 7 by each of six in three blocks with 16 (products of 1192 x 448 x 1651, 112 x 96 x 761, 360 x 1920 x
+5999, 64 x 1209 x 2794, 482 x 1503 x 277 and 22 x 895 x 8000)."""
+COPY_BYTES_PER_S = 3.0e12
+"""Bytes a second, read and written, of a kernel that copies a factor. With what memory gives, products of
+64 x 1209 x 2794 and 472 x 2916 x 2752 are estimated at 12.7 and 29.0 us, and take 15.2 and 33.1 on an H200."""
 MOST_IDLE = 4
 """Elements copied by all threads at a time over those of a tile, at most: other threads wait. A choice: three quarters
 of the threads wait for a copy that is short."""
@@ -56,7 +73,8 @@ class TensorModel:
     second kernel joins, or blocks that are `clustered`. `vectors` are the elements that a thread copies at once of each
     factor. `cluster` names the blocks along rows and along columns of tiles that share what they copy, if any do,
     and rows and columns `beyond` those that are asked for are less than a tile's then. `join` names the results that a
-    thread of a cluster adds up parts for at once.
+    thread of a cluster adds up parts for at once. A kernel before copies `copied_bytes` of factors to rows of whole
+    vectors.
     """
 
     target: Target
@@ -75,6 +93,7 @@ class TensorModel:
     cluster: tuple[str, ...] = ()
     beyond: tuple[int, int] = (0, 0)
     join: str = ""
+    copied_bytes: int = 0
 
     @property
     def _bytes(self) -> int:
@@ -198,6 +217,16 @@ class TensorModel:
         copies = sum(np.ceil(tile * self._fill(c) / self.threads(c) / vector) for tile, vector in pairs)
         return np.asarray(copies * (16 if narrow else 4) + FILL_INSTRUCTIONS)
 
+    def _of_narrow_loads(self, c: Columns, resident: Array) -> Array:
+        """Cycles that blocks wait for what threads copy through registers for a fill."""
+        loads, warps = np.zeros(len(c[self.steps])), self.threads(c) / WARP
+        for tile, vector in zip(self._tile(c), self.vectors, strict=True):
+            if vector * self._bytes < ASYNC_BYTES:
+                loads += np.ceil(tile * self._fill(c) / self.threads(c) / vector)
+        return np.asarray(
+            loads * (NARROW_CYCLES * warps * resident + NARROW_MORE * np.maximum(0, loads - NARROW_LOADS))
+        )
+
     def _unhidden(self, c: Columns) -> Array:
         """Cycles that a block waits for a fill: without a pipeline nothing hides them."""
         unhidden = GLOBAL_LATENCY + BARRIER_CYCLES + self.fill_bytes(c) / FILL_BYTES_PER_CYCLE_SM
@@ -226,12 +255,14 @@ class TensorModel:
         ]
         busy = self._busy(c, parts, APART)
         alone = np.maximum(1.0, warps / on.schedulers) * products + warps * loaded * APART + 2 * BARRIER_CYCLES
+        alone = alone + self._of_narrow_loads(c, resident)
         ahead = GLOBAL_LATENCY / np.maximum(1.0, c[self.stages] - 1.0)
         return np.asarray(np.maximum(busy, np.maximum(alone + self._unhidden(c), ahead)))
 
     @property
     def _speed(self) -> float:
-        return UNIT_SPEEDS.get(self.target.compute_capability, 1.0)
+        large = 2.0 * self.batch * prod(self.rows) * self.depth >= PRINTED_FLOPS
+        return UNIT_SPEEDS.get(self.target.compute_capability, 1.0) * (PRINTED if large else 1.0)
 
     def _cycles(self, c: Columns) -> Array:
         """Cycles from the first block of threads to the last."""
@@ -273,6 +304,8 @@ class TensorModel:
         results, sums = self.batch * prod(self.rows), self.intrinsic.c.bytes
         moved = self._moved_bytes + results * self._result_bytes
         seconds = np.maximum(self._cycles(c) / CLOCK_HZ, moved / MEMORY_BYTES_PER_S) + LAUNCH_S
+        if self.copied_bytes:
+            seconds = seconds + LAUNCH_S + 2.0 * self.copied_bytes / COPY_BYTES_PER_S
         if self.split:
             parts = 2.0 * results * c[self.split] * sums * self._parts_in_memory
             seconds = seconds + self._of_join(c) + parts / MEMORY_BYTES_PER_S

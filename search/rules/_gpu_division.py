@@ -15,8 +15,13 @@ from ...passes.schedule.vectorize import Vectorize
 from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..structure.anchor import Anchor, epilogue_of, find_anchor
+from ..structure.products import WIDER
 from ._gpu_factors import PARTS, parts_of
 
+ENOUGH_PARTS = 3
+"""Numbers of parts of whole steps that an axis is divided into as it is; one with fewer is padded before. A choice."""
+FILLS = (4, 2)
+"""Steps of an intrinsic that parts of a padded axis are multiples of: 128 and 64 bytes, the widest swizzles."""
 LEAST_UNROLLED = 2 * max(PARTS)
 """Parts of a split reduction that are loaded one after the other without a loop, and where there may be more, all."""
 USUAL_PARTS = 8
@@ -79,6 +84,33 @@ def parts_in_multiples(anchor: Anchor, multiple: int) -> tuple[int, ...]:
     """Numbers of equal parts of the longest reduce axis for blocks of threads, each a multiple of so many steps."""
     extent = max(a.extent for a in anchor.reduce)
     return tuple(n for n in parts_of(extent, False) if extent % (n * multiple) == 0)
+
+
+@dataclass(frozen=True)
+class WholeParts:
+    """The extent that a reduce axis is padded to before it is divided, and the steps that parts are multiples of."""
+
+    extent: int
+    multiple: int
+
+
+def whole_parts(anchor: Anchor, unit: int) -> WholeParts | None:
+    """The fewest steps more that have several numbers of parts of whole fills; None where the axis itself has them.
+
+    Fills are of four or two steps of `unit`, the wider ones where they do; the most numbers where none are enough.
+    """
+    (axis, *others), found = anchor.reduce, list[tuple[int, WholeParts]]()
+    if others or len(parts_in_multiples(anchor, unit)) >= ENOUGH_PARTS:
+        return None
+    for step in (unit * n for n in FILLS):
+        least = -(-axis.extent // step)
+        for fills in range(least, int(WIDER * least) + 1):
+            count = sum(fills % n == 0 for n in PARTS)
+            if count >= ENOUGH_PARTS:
+                return WholeParts(step * fills, step)
+            found.append((count, WholeParts(step * fills, step)))
+    count, best = max(found, key=lambda one: one[0], default=(0, None))
+    return best if count else None
 
 
 def write_division(draft: Draft, division: Division) -> Anchor:

@@ -195,6 +195,8 @@ def _aligned(operand: Operand, inner: Axis, n: int) -> bool:
 WIDER = 1.08
 """Elements of an axis after padding over those before, at most, where larger tiles divide it then. A choice: 197 tokens
 become 208, 5% more."""
+FEWEST_PANELS = 12
+"""Panels of columns beyond which one more is little. A choice: as `WIDER`."""
 MOST_PADDED = 3
 """Axes of a group that are padded, the last ones: those of a window. A choice: each more multiplies the ways to pad."""
 MULTIPLES, STEPS = (8, 4, 2, 1), (4, 2, 1)
@@ -221,6 +223,18 @@ def wide_steps(product: Product) -> dict[str, int]:
     wanted = [-(-axis.extent // (unit * n)) * unit * n for n in STEPS]
     wider = [n for n in wanted if axis.extent < n <= WIDER * axis.extent]
     return {axis.name: wider[0]} if wider else {}
+
+
+def wide_columns(product: Product) -> dict[str, int]:
+    """The extent that a single axis of columns is padded to where one instruction more lets several be taken together.
+
+    Of turned factors alone, of which panels of 64 are an instruction's.
+    """
+    if len(product.b.rows) > 1 or not (product.b.turned and product.intrinsic.reads_shared):
+        return {}
+    (axis,), unit = product.b.rows, product.intrinsic.n
+    count = -(-axis.extent // unit)
+    return {axis.name: (count + 1) * unit} if count > FEWEST_PANELS and count % 2 and count % 3 else {}
 
 
 def _padded(axes: Sequence[Axis], unit: int, multiples: Sequence[int]) -> dict[str, int]:

@@ -334,27 +334,65 @@ def test_threads_copy_whole_rounds_for_warp_groups() -> None:
     """Three groups do not copy 64 x 32 elements in whole rounds, and fills would start at no multiple of 8 rows."""
     a, b = te.placeholder((120, 119), "bfloat16", name="a"), te.placeholder((85, 120), "bfloat16", name="b")
     tensors = [a, b, topi.nn.matmul(a, b, transpose_a=True, transpose_b=True, out_dtype="float32")]
-    (sketch,) = of_groups(tensors)
+    (sketch,) = (s for s in of_groups(tensors) if "aligned" not in s.name)
     rows = sketch.population.sample(np.random.default_rng(0), 256)
     assert not (sketch.columns(rows)["T_matmul_warps"] == 3).any()
     scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(rows[0]))
 
 
-@pytest.mark.parametrize(("k", "bulk"), [(1344, True), (2480, False)])
+@pytest.mark.parametrize(("k", "padded"), [(1344, 1344), (2480, 2560)])
 @pytest.mark.few(1)
 @pytest.mark.slow(1.2)
-def test_the_copy_engine_takes_parts_of_whole_steps_alone(k: int, bulk: bool) -> None:
-    """It fills up with zeros behind the end of an array: behind that of a part is the next one."""
+def test_parts_are_whole_steps(k: int, padded: int) -> None:
+    """The copy engine fills up with zeros behind the end of an array, and behind that of a part is the next one.
+
+    An axis with few parts of whole steps is padded before it is divided: its last part ends in zeros then.
+    """
     tensors = matmul(72, 256, k, "bfloat16")
     (sketch,) = [s for s in of_groups(tensors) if s.name.endswith("split")]
-    assert ("bulk" in sketch.name) is bulk
+    assert "bulk" in sketch.name
     rows = sketch.population.sample(np.random.default_rng(0), 128)
     parts = np.unique(sketch.columns(rows)["T_matmul_parts"])
-    assert len(parts) > 1
-    assert not bulk or not (k % (16 * parts)).any()
+    assert len(parts) > 1 and not (padded % (16 * parts)).any()
+    assert (f'loop="k" factor={padded}' in sketch.template) is (padded > k)
     for each in parts:
         row = rows[np.argmax(sketch.columns(rows)["T_matmul_parts"] == each)]
         scheduled_kernel(str(te.create_module(tensors, TARGET)), sketch.schedule(row))
+
+
+RAGGED = [(64, 64, 601, "float16"), (48, 130, 527, "bfloat16"), (64, 64, 61, "int8")]
+
+
+@pytest.mark.parametrize("shape", RAGGED)
+@pytest.mark.few(1)
+@pytest.mark.slow(1.2)
+def test_factors_are_copied_to_whole_vectors(shape: tuple[int, int, int, str]) -> None:
+    """Neither the copy engine nor threads would move rows of 1202 bytes 16 at once."""
+    m, n, k, dtype = shape
+    tensors = matmul(m, n, k, dtype, "int32" if dtype == "int8" else "float32")
+    found = sketches(tensors)
+    aligned = [s for s in found if "aligned" in s.name]
+    assert all("bulk" in s.name for s in aligned if "wgmma" in s.name)
+    assert len(aligned) == sum("tensor" in s.name for s in found) / 2
+    module = te.create_module(tensors, TARGET)
+    inputs = exact_inputs(module)
+    expected = run_te(module, inputs)
+    for sketch in aligned:
+        kernel = scheduled_kernel(str(module), sketch.schedule(sketch.default))
+        for got, wanted in zip(run_kernel(kernel, inputs), expected, strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+
+def test_rows_of_whole_vectors_are_not_copied_before() -> None:
+    assert not any("aligned" in s.name for s in sketches(matmul(72, 256, 600)))
+
+
+@pytest.mark.parametrize(("columns", "padded"), [(5824, 5888), (5760, 5760)])
+def test_odd_numbers_of_panels_of_turned_columns_get_one_more(columns: int, padded: int) -> None:
+    """91 panels of 64 columns are no multiple of wider instructions, and do not come in pairs for two blocks."""
+    a, b = te.placeholder((128, 256), "float16", name="a"), te.placeholder((256, columns), "float16", name="b")
+    (sketch,) = of_groups([a, b, topi.nn.matmul(a, b, out_dtype="float32")])[:1]
+    assert (f'loop="j" factor={padded}' in sketch.template) is (padded > columns)
 
 
 LARGE: dict[str, Callable[[], list[te.Tensor]]] = {
