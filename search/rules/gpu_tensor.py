@@ -98,7 +98,8 @@ class TensorVariant:
             "clustered": self.clustered,
         }
         ways = "".join(f"_{mark}" for mark, is_so in marks.items() if is_so)
-        sizes = f"{f'_n{self.intrinsic.n}' * (self.intrinsic.n < GROUP_COLUMNS and self.intrinsic.reads_shared)}"
+        narrow = self.walked is not None and self.intrinsic.n < GROUP_COLUMNS and self.intrinsic.reads_shared
+        sizes = f"_n{self.intrinsic.n}" if narrow else ""
         sizes += f"_c{self.channels}" if self.channels else ""
         return f"tensor_{self.family.name.replace('.', '_')}{ways}{sizes}"
 

@@ -46,7 +46,8 @@ def test_candidates_are_right(name: str) -> None:
     for sketch in sketches:
         for row in (sketch.default, *sketch.sample(rng, 1)):
             module = scheduled_kernel(str(task.module), sketch.schedule(row))
-            assert sum(isinstance(op, kernel.LaunchOp) for op in module.walk()) == 1
+            launches = sum(isinstance(op, kernel.LaunchOp) for op in module.walk())
+            assert launches == 1 if "_aligned" not in sketch.name else launches in (2, 3)  # copies of factors before
             (found,) = run_kernel(module, reference.inputs)
             np.testing.assert_allclose(found, reference.expected[0], atol=reference.atol, rtol=reference.rtol)
 
