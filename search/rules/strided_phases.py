@@ -83,6 +83,6 @@ def _write(draft: Draft, anchor: Anchor, operand: Operand, target: Target) -> No
 
 
 def reads_phases(draft: Draft, anchor: Anchor) -> bool:
-    """True for a reduction whose strided operand has been laid out so: it is read where it is."""
-    found = [w.block_name for o in anchor.operands for w in writers(o.buffer)]
-    return any(name in draft.settled for name in found)
+    """True for a reduction of which an operand has been laid out so, at remainders: it is read where it is."""
+    found = [w for o in anchor.operands for w in writers(o.buffer) if w.block_name in draft.settled]
+    return any(not w.is_reduction and any(e.as_axis() is None for e in w.write_indices[0]) for w in found)

@@ -70,3 +70,14 @@ def test_vectors_are_read_in_place() -> None:
 def test_others_are_read_as_they_are(tensors: Callable[[], list[te.Tensor]]) -> None:
     task = lw.SearchTask(tensors, target=WIDE)
     assert not [sketch.name for sketch in task.sketches if "phases" in sketch.name]
+
+
+def test_results_of_another_rule_are_no_phases() -> None:
+    def products() -> list[te.Tensor]:
+        a, w, v = (
+            te.placeholder(shape, name=name) for shape, name in (((4, 256), "a"), ((64, 256), "w"), ((64, 96), "v"))
+        )
+        return [a, w, v, topi.matmul(topi.nn.matmul(a, w, transpose_b=True), v)]
+
+    names = {sketch.name for sketch in lw.SearchTask(products, target=NARROW).sketches}
+    assert {"dots_j_direct", "dots_j_inner", "dots_j_root"} <= names
