@@ -178,8 +178,13 @@ class Untuned:
 
 
 def untuned(name: str) -> Untuned:
-    """Choose and compile; no device is needed."""
+    """Choose and compile a case of the list; no device is needed."""
     (case,) = (each for each in CASES if each.name == name)
+    return prepared(case)
+
+
+def prepared(case: Case) -> Untuned:
+    """Choose and compile; no device is needed."""
     task = lw.SearchTask(te.create_module(case.tensors()), target="cuda model=h200")
     return Untuned(str(task.module), task.default_schedule, build(str(task.module), task.default_schedule))
 

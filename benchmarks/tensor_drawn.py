@@ -17,11 +17,7 @@ from multiprocessing import get_context
 
 import numpy as np
 from drawn_cases import extent
-from tensor import Case, Untuned, _conv, _conv_apart, _nn, _nt, convolution, matmul, measure
-
-import loopwright as lw
-from loopwright import te
-from loopwright.backends.cuda.device import build
+from tensor import Case, Untuned, _conv, _conv_apart, _nn, _nt, convolution, matmul, measure, prepared
 
 LARGEST_PRODUCT = 2.0e11
 """Multiply-adds of a product at most: a quarter of a millisecond."""
@@ -60,8 +56,7 @@ def drawn(seed: int, products: int, convolutions: int) -> dict[str, Case]:
 
 def untuned(chosen: tuple[int, int, int], name: str) -> Untuned:
     """Choose and compile a case of a seed; no device is needed."""
-    task = lw.SearchTask(te.create_module(drawn(*chosen)[name].tensors()), target="cuda model=h200")
-    return Untuned(str(task.module), task.default_schedule, build(str(task.module), task.default_schedule))
+    return prepared(drawn(*chosen)[name])
 
 
 def _ratio(row: str) -> float:

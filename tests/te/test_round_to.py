@@ -28,7 +28,7 @@ def test_the_nearest_of_ten_bits() -> None:
 
 
 def test_two_numbers_of_ten_bits_are_one_of_twenty_two() -> None:
-    """What is left of a number behind the nearest of TF32 is one of TF32 as well: three products of these are exact."""
+    """The rest of a number behind the nearest of TF32 is one of TF32 as well: three products of these are exact."""
     found = rounded(np.random.default_rng(0).standard_normal(500).astype(np.float32), "tf32x3")
     assert not np.any(found.view(np.int32) & 1)
     rest = found - rounded(found)
