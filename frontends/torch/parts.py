@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ...dialects.strides import row_major
 from ...graph.network import Value
 from .importer import FxNode, as_seen
 from .model_key import rows_of
@@ -32,7 +33,7 @@ class Port:
         shape, strides = tuple(value.shape), tuple(value.stride())
         order = memory_order(shape, strides)
         if order is None:
-            order, strides = tuple(range(len(shape))), _contiguous(shape)
+            order, strides = tuple(range(len(shape))), tuple(row_major([max(n, 1) for n in shape]))
         return Port(shape, strides, order, value.dtype)
 
     @property
@@ -66,14 +67,6 @@ class Port:
 
         shape, strides, order = map(tuple, given[:3])
         return Port(shape, strides, order, getattr(torch, given[3]))
-
-
-def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
-    strides, step = [], 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(strides))
 
 
 @dataclass(frozen=True)
