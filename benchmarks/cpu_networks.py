@@ -29,6 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from in_onnxruntime import session_of
 from rounds import POOL_PAUSE_S
 
 DEFAULT = (
@@ -102,13 +103,14 @@ def _in_a_process(name: str, free: queue.SimpleQueue[list[int]]) -> tuple[str, l
 
 def _measured(name: str, threads: int, options: argparse.Namespace) -> Row:
     import torch
+    from wild_models import built
 
     import loopwright as lw
 
     warnings.simplefilter("ignore")
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
-    model, inputs = _built(name, options.small)
+    model, inputs = built(name, options.small)
     wanted = _first(model(*inputs)).numpy()
     net, target = lw.from_exported(torch.export.export(model, inputs)), f"llvm cores={threads}"
     start_s = time.perf_counter()
@@ -143,18 +145,6 @@ def _tuned(net: Any, target: str, name: str, options: argparse.Namespace, row: R
     return made
 
 
-def _built(name: str, small: bool) -> tuple[Any, tuple[Any, ...]]:
-    from wild_models import built
-
-    model, inputs = built(name, small)
-    if name.startswith("hf_"):  # in words that the exporter for ONNX knows
-        from transformers import masking_utils
-
-        masking_utils.find_packed_sequence_indices = lambda *given, **named: None
-        model.model.set_attn_implementation("eager")
-    return model, inputs
-
-
 def _peers(model: Any, inputs: Sequence[Any], threads: int) -> dict[str, Call]:
     import torch
 
@@ -168,21 +158,12 @@ def _peers(model: Any, inputs: Sequence[Any], threads: int) -> dict[str, Call]:
 
 
 def _onnxruntime(model: Any, inputs: Sequence[Any], threads: int) -> Call:
-    """The model as torch.jit traces it, in onnxruntime; checked."""
-    import onnxruntime
-    import torch
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/model.onnx"
-        torch.onnx.export(model, tuple(inputs), path, dynamo=False, opset_version=17)
-        settings = onnxruntime.SessionOptions()
-        settings.intra_op_num_threads, settings.log_severity_level = threads, 4
-        session = onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
-    feeds = {given.name: x.numpy() for given, x in zip(session.get_inputs(), inputs, strict=True)}
-    error = _error(session.run(None, feeds)[0], _first(model(*inputs)).numpy())
+    """The model in onnxruntime; checked."""
+    call = session_of(model, inputs, threads)
+    error = _error(call()[0], _first(model(*inputs)).numpy())
     if not error < 1e-3:
         raise ValueError(f"onnxruntime is off by {error:.1e}")
-    return lambda: session.run(None, feeds)
+    return call
 
 
 def _first(results: Any) -> Any:

@@ -11,7 +11,8 @@ are of a 16-bit type, and the deviation is still that from fp32. `FLOPs` is the 
 convolutions in our kernels (`lw.torch.explain`); regions are parts of PyTorch's graphs. Programs of torch.export and
 ONNX are ours as a whole, and `regions` are kernels. Milliseconds are medians of rounds in turn; `first` is the
 seconds until the first result is there, while so many others compile as `--jobs` says; nothing compiles while a model
-is timed. With `--cores` each compiles on so many of its own; with `--unexplained` regions and FLOPs are not counted,
+is timed. With `--cores` each compiles on so many of its own, and with `--at-once` is timed there while others compile
+and are timed; with `--unexplained` regions and FLOPs are not counted,
 which takes another trace.
 """
 
@@ -22,19 +23,21 @@ import copy
 import fcntl
 import json
 import os
+import queue
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rounds import in_turn
+from in_onnxruntime import session_of
+from rounds import PAUSE_S, POOL_PAUSE_S, in_turn
 
 TOLERANCE = {"float32": 1e-3, "float16": 2e-2, "bfloat16": 1e-1}
 """Of the largest value of an output, in each type; twice what eager PyTorch deviates by in that type is right, too."""
@@ -57,9 +60,14 @@ def main() -> int:
     left = [name for name in chosen if name not in done]
     with tempfile.NamedTemporaryFile() as own, ThreadPoolExecutor(options.jobs) as pool:
         turn = options.turn or own.name
-        for start in range(0, len(left), options.jobs):  # nothing may start to compile while another is timed
-            batch = left[start : start + options.jobs]
-            for row in pool.map(lambda job: _in_a_process(job[1], options, turn, job[0]), enumerate(batch)):
+        places: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number in range(options.jobs):
+            places.put(number)
+        together = len(left) if options.at_once else options.jobs
+        for start in range(0, len(left), together):  # nothing may start to compile while another is timed alone
+            batch = left[start : start + together]
+            for waited in as_completed([pool.submit(_in_a_place, name, options, turn, places) for name in batch]):
+                row = waited.result()
                 done[row["model"]] = row
                 print(_line(row), flush=True)
                 if options.output:
@@ -86,6 +94,7 @@ def _options() -> argparse.Namespace:
         "--turn", metavar="FILE", help="shared by several runs at once, so that one model is timed at a time"
     )
     parser.add_argument("--patience-s", type=float, default=0, help="time beside those that still compile then")
+    parser.add_argument("--at-once", action="store_true", help="time each beside the others, on its own `--cores`")
     parser.add_argument("--unexplained", action="store_true", help="count neither regions nor FLOPs")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", help="a file of JSON lines, which is gone on with")
@@ -107,6 +116,14 @@ def _way(options: argparse.Namespace) -> Row:
     return {"device": options.device, "sizes": options.sizes, "via": options.via, "dtype": options.dtype}
 
 
+def _in_a_place(name: str, options: argparse.Namespace, turn: str, places: queue.SimpleQueue[int]) -> Row:
+    number = places.get()
+    try:
+        return _in_a_process(name, options, turn, number)
+    finally:
+        places.put(number)
+
+
 def _in_a_process(name: str, options: argparse.Namespace, turn: str, number: int) -> Row:
     """Measure a model in a process of its own, one of several by `number`; its end, be it a crash, is a row.
 
@@ -118,6 +135,7 @@ def _in_a_process(name: str, options: argparse.Namespace, turn: str, number: int
     command += ["--threads", str(options.threads)] if options.threads else []
     command += ["--cpu-time"] if options.cpu_time else []
     command += ["--unexplained"] if options.unexplained else []
+    command += ["--at-once"] if options.at_once else []
     command += ["--patience-s", str(options.patience_s)]
     if options.cores:
         all_cores = sorted(os.sched_getaffinity(0))
@@ -194,6 +212,9 @@ def measured(name: str, options: argparse.Namespace) -> Row:
 @contextmanager
 def _alone(turn: int, options: argparse.Namespace) -> Iterator[None]:
     """Wait for those that compile, as long as patience lasts, and then for the one that is timed."""
+    if options.at_once:
+        yield
+        return
     if not options.patience_s:
         fcntl.flock(turn, fcntl.LOCK_EX)
         yield
@@ -247,21 +268,11 @@ def _inductor_replayed(model: Any, inputs: Sequence[Any], options: argparse.Name
 
 
 def _onnxruntime(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Peer:
-    """Export a model for onnxruntime, on a CPU; the seconds are without those of the export."""
-    import onnxruntime
-    import torch
-
-    program = torch.onnx.export(model, tuple(inputs), dynamo=True, verbose=False)
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/model.onnx"
-        program.save(path, external_data=True)  # one file has a limit of 2 GiB
-        settings = onnxruntime.SessionOptions()
-        settings.intra_op_num_threads, settings.log_severity_level = _threads(options), 4
-        start_s = time.perf_counter()
-        session = onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
-    feeds = {given.name: x.numpy() for given, x in zip(session.get_inputs(), inputs, strict=True)}
-    session.run(None, feeds)
-    return lambda: session.run(None, feeds), time.perf_counter() - start_s
+    """Export a model for onnxruntime, on a CPU; the seconds are with those of the export."""
+    start_s = time.perf_counter()
+    call = session_of(model, inputs, _threads(options))
+    call()
+    return call, time.perf_counter() - start_s
 
 
 def _replayed(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Peer:
@@ -300,7 +311,8 @@ def _timed(functions: Mapping[str, Callable[[], object]], options: argparse.Name
     for warm in calls.values():
         warm()
     clock = time.process_time if options.cpu_time else time.perf_counter
-    return {name: seconds * 1e3 for name, seconds in in_turn(calls, options.rounds, clock).items()}
+    pause_s = POOL_PAUSE_S if "onnxruntime" in options.peers else PAUSE_S
+    return {name: seconds * 1e3 for name, seconds in in_turn(calls, options.rounds, clock, pause_s).items()}
 
 
 def _by_compile(model: Any, inputs: Sequence[Any], target: str) -> tuple[Callable[..., Any], Callable[[], Row]]:

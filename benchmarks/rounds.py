@@ -62,16 +62,20 @@ def calls_by_clock(call: Callable[[], object], clock: Callable[[], float], least
 
 
 def in_turn(
-    calls: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
+    calls: Mapping[str, Callable[[], object]],
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
+    pause_s: float = PAUSE_S,
 ) -> dict[str, float]:
     """Return the median seconds of each function by a clock, after a call that is not timed; the functions take turns.
 
-    `time.process_time` as the clock leaves out the time that others have the CPU, for functions of one thread.
+    Each begins `pause_s` after the one before it. `time.process_time` as the clock leaves out the time that others
+    have the CPU, for functions of one thread.
     """
     found: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
-            time.sleep(PAUSE_S)
+            time.sleep(pause_s)
             call()
             start_s = clock()
             call()
