@@ -212,11 +212,15 @@ def _slice(data: Tensor, place: int, start: int, stop: int) -> Tensor:
 
 
 def _by_range(index: Expr, stops: Sequence[int], values: Sequence[Expr]) -> Expr:
-    """`values[k]` for the first k with `index < stops[k]`."""
-    result = values[-1]
-    for stop, value in zip(reversed(stops[:-1]), reversed(values[:-1]), strict=True):
-        result = select(index < stop, value, result)
-    return result
+    """`values[k]` for the first k with `index < stops[k]`, found by halves."""
+    if len(values) == 1:
+        return values[0]
+    half = len(values) // 2
+    return select(
+        index < stops[half - 1],
+        _by_range(index, stops[:half], values[:half]),
+        _by_range(index, stops[half:], values[half:]),
+    )
 
 
 def _common_axis(operator: str, tensors: Sequence[Tensor], axis: int, skip: bool) -> int:

@@ -38,8 +38,8 @@ class Simplify(ModulePass):
     transpose that moves axes of extent 1 only is a reshape; bias_add is an add, the power of 2 a square; a convolution
     of as many groups as channels is depthwise; zeros around what a convolution reads are its own padding. Equal numbers
     become one; arithmetic with a number that changes nothing goes, a sum by its count is a mean, 1 / (1 + exp(-x)) a
-    sigmoid. An einsum gives its axes in the order that they are transposed to. A slice of a slice is one of what that
-    is of.
+    sigmoid. An einsum gives its axes in the order that they are transposed to. A batch of products by one matrix is
+    one product. A slice of a slice is one of what that is of.
     """
 
     name: ClassVar[str] = "lw-graph-simplify"
@@ -182,11 +182,42 @@ def _padding_of(op: ApplyOp, data: SSAValue, padding: Any, spatial: slice) -> tu
     return (*before, *after)
 
 
+def _batch_matmul(op: ApplyOp) -> SSAValue | None:
+    """Return one product of the rows of all batches where each has the same second factor, else without stretching."""
+    batches, rows, columns = shape_of(op.outputs[0])
+    factors = [_unstretched(value) for value in op.inputs]
+    extents = [shape_of(value)[0] for value in factors]
+    if batches == 1 or batches not in extents:
+        return None
+    before = Before(op)
+    if extents == [batches, 1] and not option(op, "transpose_a"):
+        depth, matrix = shape_of(op.inputs[0])[2], shape_of(op.inputs[1])[1:]
+        flat = before.reshape(factors[0], (batches * rows, depth))
+        turned = option(op, "transpose_b")
+        product = before.apply("matmul", flat, before.reshape(factors[1], matrix), transpose_b=turned)
+        return before.reshape(product, (batches, rows, columns))
+    options: dict[str, Any] = dict(with_options(op))
+    return None if factors == list(op.inputs) else before.apply("batch_matmul", *factors, **options)
+
+
+def _unstretched(value: SSAValue) -> SSAValue:
+    """Return what was stretched along the first axis alone, of extent 1 there; the value itself where nothing was."""
+    stretched = producer(value, "broadcast_to")
+    if stretched is None:
+        return value
+    source, (_, *rest) = stretched.inputs[0], shape_of(value)
+    once = (1, *rest)
+    if shape_of(source) not in (once, tuple(rest)):
+        return value
+    return _unstretched(Before(stretched).reshape(source, once))
+
+
 _RULES: dict[str, Callable[[ApplyOp], SSAValue | None]] = {
     "identity": _identity,
     "cast": _cast,
     "view": _view,
     "transpose": _transpose,
+    "batch_matmul": _batch_matmul,
     "bias_add": _bias_add,
     "power": _power,
     "strided_slice": joined_slices,

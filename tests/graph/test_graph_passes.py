@@ -132,6 +132,34 @@ def test_zeros_around_a_convolution_become_its_padding(layout: str, options: dic
     assert labels_of(check_same(video, GROUPED, feeds_of(video))) == ["conv3d"]
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("stretched", ["by its own shape", "by an operator", "not at all"])
+def test_batches_of_products_by_one_matrix_are_one_product(turned: bool, stretched: str) -> None:
+    random = np.random.default_rng(0)
+    batches = 4 if stretched == "not at all" else 1
+    shape = (batches, 7, 6) if turned else (batches, 6, 7)
+    net = lw.Network()
+    weight = net.constant(random.standard_normal(shape, dtype="float32"))
+    if stretched == "by an operator":
+        weight = net.broadcast_to(weight, shape=(4, *shape[1:]))
+    net.output(net.batch_matmul(net.input("data", (4, 5, 6)), weight, transpose_b=turned))
+    after = check_same(net, "lw-graph-simplify,dce", feeds_of(net))
+    names = [op.operator.data for op in after.function.body.block.ops if isinstance(op, ApplyOp)]
+    assert ("batch_matmul" in names) == (stretched == "not at all") and "broadcast_to" not in names
+    assert ("matmul" in names) == (stretched != "not at all")
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_factors_of_products_that_are_stretched_stay_as_they_are(which: int) -> None:
+    random = np.random.default_rng(0)
+    net = lw.Network()
+    weight = net.constant(random.standard_normal((5, 6), dtype="float32"))
+    factors = [net.broadcast_to(weight, shape=(4, 5, 6)), net.input("data", (4, 5, 7))]
+    net.output(net.batch_matmul(*(factors if which else factors[::-1]), transpose_a=True))
+    after = check_same(net, "lw-graph-simplify,dce", feeds_of(net))
+    assert not any(op.operator.data == "broadcast_to" for op in after.module.walk() if isinstance(op, ApplyOp))
+
+
 def rows_net(kind: str) -> lw.Network:
     """Elementwise operators around one over rows."""
     net, random = lw.Network("rows"), np.random.default_rng(0)
