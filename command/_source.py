@@ -120,6 +120,8 @@ def read_module(path: Path) -> ModuleOp:
 
     if path.suffix == ".onnx":
         raise UserError(f"{path} is a network, which tune, compile, run and bench take; give te-level IR (.mlir) here")
+    if path.suffix == ".jsonl":
+        raise UserError(f"{path} is for records, and a workload is wanted: a name, or te-level IR (.mlir)")
     try:
         return read(path)
     except WorkloadFileError as error:
