@@ -191,7 +191,7 @@ CASES = [
 
 
 SMALLEST, LARGEST = 3.0e7, 4.0e9
-"""Multiply-adds of a drawn case: less is done in the 20 us that a call of PyTorch's takes, more takes 20 ms without the unit."""
+"""Multiply-adds of a drawn case: less is done in the 20 us that a call of PyTorch takes, more takes 20 ms in lanes."""
 
 
 def drawn(seed: int, number: int) -> list[Case]:
