@@ -128,7 +128,7 @@ def read_module(path: Path) -> ModuleOp:
         raise UserError(str(error)) from None
 
 
-def pick_record(path: Path, workload: str | None = None, target: str | None = None) -> Record:
+def pick_record(path: Path, workload: str | None, target: str | None) -> Record:
     """The best record in a file of the workload given by hash (or its first digits), key or name, and of the target."""
     from ..backends.targets import resolve_target
     from ..search.records import file as rec
