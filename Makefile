@@ -16,13 +16,16 @@ AS_CPU := $(if $(TEST_CPU),LOOPWRIGHT_TEST_CPU=$(TEST_CPU) PYTHONPATH=tests/supp
 # Images of containers set it; each process of a test run would then compile all that it imports, and each test, anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: docs tune test test-all lint style types types-of-tests check bench trust format
+.PHONY: help docs tune test test-all lint style types types-of-tests check bench trust format
 .DEFAULT_GOAL := check
 
-tune: $(READY) ## tune the last convolution of ResNet-50 on this CPU
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1@\2/p' $(MAKEFILE_LIST) | while IFS=@ read -r goal text; do printf '%-10s %s\n' "$$goal" "$$text"; done
+
+tune: $(READY) ## tune the last convolution of ResNet-50 on this CPU; TUNE_ARGS="matmul --m 512" another workload
 	$(VENV)/bin/loopwright tune $(TUNE_ARGS)
 
-test: $(READY) ## TEST_CPU=haswell: as on such a CPU, as far as this one can
+test: $(READY) ## the tests, of the slowest ones a few cases; TEST_CPU=haswell: as on such a CPU, as far as this one can
 	$(AS_CPU) $(VENV)/bin/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal --max-worker-restart 0 $(TEST_ARGS)
 
 test-all: $(READY) ## all cases, and what compares times, which takes a quiet machine
@@ -41,13 +44,13 @@ types: $(READY)
 types-of-tests: $(READY)
 	$(VENV)/bin/mypy --config-file tests/mypy.ini tests
 
-check: lint test
+check: lint test ## lint and test: what every commit passes, and what make does when nothing is named
 
-format: $(READY)
+format: $(READY) ## put right what format and lint find, where that can be done by itself
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
-bench: $(PEERS)
+bench: $(PEERS) ## well-known operators beside PyTorch on this CPU
 	$(VENV)/bin/python benchmarks/run.py
 
 docs: $(DOCS) ## the documentation as a site, in build/site

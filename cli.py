@@ -54,14 +54,16 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
         if name in words:
             module = importlib.import_module(f".command.{name}", __package__)
             module.add_arguments(command)
-            command.set_defaults(run=module.run)
+            command.set_defaults(run=module.run, parser=command)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in `argv` (default: the process's own arguments) and return the exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    options = make_parser(arguments).parse_args(arguments)
+    options, unknown = make_parser(arguments).parse_known_args(arguments)
+    if unknown:
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     options.command_line = arguments
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

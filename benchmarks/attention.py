@@ -1,10 +1,10 @@
 """Compare attention with PyTorch's scaled_dot_product_attention in one run: check, time in turn, print a table.
 
 `.venv/bin/python benchmarks/attention.py` takes the CPU, `--target cuda` the GPU, where both sides are replayed as
-graphs; `--only` names cases by a part of their names (`b1_`, `causal`, `q1_`), `--trials` tunes each case first. Ours
-is a network of products, mask and softmax, as compiled for the target; `kernels` is how many that makes. Figures are
-medians of rounds in turn; the ratio is the peer's time over ours (above 1: we are faster). GFLOP/s are of
-4 * queries * keys * size for each head, half of it where it is causal.
+graphs; `--only` names cases by a part of their names (`b1_`, `causal`, `q1_`), `--seed 0` takes shapes that nobody has
+chosen, `--trials` tunes each case first. Ours is a network of products, mask and softmax, as compiled for the target;
+`kernels` is how many that makes. Figures are medians of rounds in turn; the ratio is the peer's time over ours (above
+1: we are faster). GFLOP/s are of 4 * queries * keys * size for each head, half of it where it is causal.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from drawn_cases import extent
 from gpu import graphed
 from rounds import PAUSE_S
 
@@ -82,12 +83,31 @@ def cases(bytes_each: int) -> Iterator[Case]:
             yield Case(batch, heads, 1, tokens, size, False)
 
 
+MOST_FLOPS = 1.0e11
+"""Arithmetic of a drawn case at most: a tenth of a second on two cores."""
+
+
+def drawn(seed: int, number: int, bytes_each: int) -> Iterator[Case]:
+    """Cases of lengths, heads and sizes that are drawn at random, a third of each causal, few queries, and any."""
+    rng, made = np.random.default_rng(seed), 0
+    while made < number:
+        batch, heads = int(rng.choice((1, 1, 2, 4, 8))), int(rng.choice((3, 6, 8, 12, 16, 20, 32)))
+        size, keys = int(rng.choice((32, 40, 48, 64, 72, 80, 96, 128))), extent(rng, 16, 4096)
+        queries = (keys, int(rng.integers(1, 17)), extent(rng, 1, 2048))[made % 3]
+        case = Case(batch, heads, queries, keys, size, causal=made % 3 == 0)
+        if case.flops <= MOST_FLOPS and batch * heads * queries * keys * bytes_each <= MOST_BYTES:
+            yield case
+            made += 1
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", default="llvm", help="llvm, llvm cores=1, cuda")
     parser.add_argument("--dtype", default="float32", choices=list(MOST_ERROR))
     parser.add_argument("--only", default="", help="cases whose names contain this, such as b1_h12_q512")
     parser.add_argument("--trials", type=int, default=0, help="of each case, before it is timed")
+    parser.add_argument("--seed", type=int, help="cases that are drawn at random, in place of those that are listed")
+    parser.add_argument("--number", type=int, default=24, help="of drawn cases")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     import torch
@@ -98,7 +118,9 @@ def main() -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
     print(f"{target}, {options.dtype}, PyTorch {torch.__version__}, {options.trials} trials each\n")
     print("| case | ours (ms) | PyTorch (ms) | ratio | GFLOP/s | kernels | error |\n|---|---|---|---|---|---|---|")
-    for case in cases(np.dtype(options.dtype).itemsize):
+    bytes_each = np.dtype(options.dtype).itemsize
+    listed = cases(bytes_each) if options.seed is None else drawn(options.seed, options.number, bytes_each)
+    for case in listed:
         if options.only in case.name:
             print(_line(case, target, options, torch), flush=True)
 

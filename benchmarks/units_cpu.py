@@ -3,6 +3,7 @@
     python benchmarks/units_cpu.py --write-schedules before.json          # by an older version
     python benchmarks/units_cpu.py --before before.json --output units.jsonl
     python benchmarks/units_cpu.py --only bytes --without-amx             # AVX512-VNNI, on all sides
+    python benchmarks/units_cpu.py --seed 0 --number 36                   # shapes that nobody has chosen
 
 bf16 with sums in fp32, a bias and relu, rounded to bf16 at the end; data of uint8 and weights of int8 with a scale, a
 bias and relu, in fp32 at the end. Weights are constants, packed ahead by both sides. Convolutions are those of
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from drawn_cases import CHANNELS, extent
 from rounds import PAUSE_S, calls_by_clock, clock_of_a_thread, runs_by_clock
 from without_tiles import without_tiles
 
@@ -35,6 +37,8 @@ AT_LEAST_S = 0.006
 """Of calls in a turn."""
 MOST_ERROR = 2e-2
 """Norm of the difference over the norm of PyTorch's result, at most: both round to 8 bits."""
+HALVES = (7, 10, 13, 14, 19, 20, 28, 33, 38, 40, 56)
+"""Pixels along a side of the image that a drawn convolution gives."""
 SCALE = 1e-3
 """The scale of products of bytes."""
 
@@ -186,6 +190,37 @@ CASES = [
 ]
 
 
+SMALLEST, LARGEST = 3.0e7, 4.0e9
+"""Multiply-adds of a drawn case: less is done in the 20 us that a call of PyTorch takes, more takes 20 ms in lanes."""
+
+
+def drawn(seed: int, number: int) -> list[Case]:
+    """Cases of shapes that are drawn at random, products, convolutions and products of bytes in turn."""
+    rng, found = np.random.default_rng(seed), []
+    makers = (_drawn_product, _drawn_convolution, _drawn_product_of_bytes)
+    while len(found) < number:
+        case, cost = makers[len(found) % len(makers)](rng)
+        if SMALLEST <= cost <= LARGEST:
+            found.append(case)
+    return found
+
+
+def _drawn_product(rng: np.random.Generator) -> tuple[Case, float]:
+    m, n, k = extent(rng, 1, 2048), extent(rng, 16, 4096), extent(rng, 16, 4096)
+    return product(m, n, k), m * n * k
+
+
+def _drawn_product_of_bytes(rng: np.random.Generator) -> tuple[Case, float]:
+    m, n, k = extent(rng, 1, 2048), extent(rng, 16, 4096), extent(rng, 16, 4096)
+    return product_of_bytes(m, n, k), m * n * k
+
+
+def _drawn_convolution(rng: np.random.Generator) -> tuple[Case, float]:
+    window, stride = int(rng.choice((1, 3, 3, 5))), int(rng.choice((1, 1, 2)))
+    size, (c, out) = stride * int(rng.choice(HALVES)), (int(n) for n in rng.choice(CHANNELS, 2))
+    return conv(size, c, out, window, stride, count=0), (size / stride) ** 2 * window**2 * c * out
+
+
 def main() -> None:
     options = _options()
     target = lw.resolve_target(f"llvm cores={options.threads}" if options.threads else options.target)
@@ -206,7 +241,8 @@ def main() -> None:
         print(_line(rows[-1]), flush=True)
         if options.output:
             Path(options.output).write_text("\n".join(map(json.dumps, rows)) + "\n")
-    _print_network(rows)
+    if options.seed is None:
+        _print_network(rows)
 
 
 def _options() -> argparse.Namespace:
@@ -218,12 +254,15 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--without-amx", action="store_true", help="refuse it to all sides, which take AVX512-VNNI")
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--only", default="", help="part of a case's name")
+    parser.add_argument("--seed", type=int, help="cases of shapes drawn at random, in place of those that are listed")
+    parser.add_argument("--number", type=int, default=36, help="of drawn cases")
     parser.add_argument("--output", help="a file of JSON lines")
     return parser.parse_args()
 
 
 def _asked(options: argparse.Namespace) -> list[Case]:
-    return [case for case in CASES if options.only in case.name]
+    cases = CASES if options.seed is None else drawn(options.seed, options.number)
+    return [case for case in cases if options.only in case.name]
 
 
 def measured(case: Case, before: str, target: Any, turns: int) -> Row:

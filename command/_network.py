@@ -133,7 +133,7 @@ def _require_precision(options: argparse.Namespace) -> None:
 
 
 def tasks_of(
-    net: Network, target: str | Target, templates: bool, winograd: bool = False
+    net: Network, target: str | Target, templates: bool, winograd: bool
 ) -> tuple[Sequence[AnyTask], list[int]]:
     """The tasks of a network, for sketches or templates, and how often each appears; `winograd` as for extraction."""
     from ..graph.tasks import extract_tasks

@@ -120,13 +120,15 @@ def read_module(path: Path) -> ModuleOp:
 
     if path.suffix == ".onnx":
         raise UserError(f"{path} is a network, which tune, compile, run and bench take; give te-level IR (.mlir) here")
+    if path.suffix == ".jsonl":
+        raise UserError(f"{path} is for records, and a workload is wanted: a name, or te-level IR (.mlir)")
     try:
         return read(path)
     except WorkloadFileError as error:
         raise UserError(str(error)) from None
 
 
-def pick_record(path: Path, workload: str | None = None, target: str | None = None) -> Record:
+def pick_record(path: Path, workload: str | None, target: str | None) -> Record:
     """The best record in a file of the workload given by hash (or its first digits), key or name, and of the target."""
     from ..backends.targets import resolve_target
     from ..search.records import file as rec

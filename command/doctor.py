@@ -9,10 +9,7 @@ import importlib.util
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Literal
-
-_ROOT = Path(__file__).resolve().parents[1]
 
 Status = Literal["runs", "compiles", "installed", "missing", "not supported"]
 
@@ -45,9 +42,9 @@ def examine() -> Iterator[Finding]:
     yield _llvm()
     yield _cuda()
     yield _opencl()
-    yield _package("onnx", "onnx", "reading ONNX models", "frontends/onnx/importer.py")
-    yield _package("torch", "torch", "the peer that `make bench` compares with", "__init__.py")
-    yield _package("fleet", "distributed", "measuring on many devices", "fleet/runner.py")
+    yield _package("onnx", "onnx", "reading ONNX models")
+    yield _package("torch", "torch", "torch.compile and programs of torch.export")
+    yield _package("fleet", "distributed", "measuring on many devices")
 
 
 def _llvm() -> Finding:
@@ -111,8 +108,6 @@ def _opencl_devices() -> list[str]:
 def _device_finding(name: str, compiles: bool, runs: bool, found: list[str]) -> Finding:
     """Say for each target whether the packages and devices found suffice for it."""
     text = ", ".join(found)
-    if not (_ROOT / "backends" / name / "__init__.py").is_file():
-        return Finding(name, "not supported", f"{text}; there is no backend for {name} yet")
     if not compiles:
         return Finding(name, "missing", f"{text}: pip install 'loopwright[{name}]'")
     return Finding(name, "runs" if runs else "compiles", text)
@@ -123,15 +118,12 @@ def _opencl_platforms(loader: ctypes.CDLL) -> int:
     return 0 if loader.clGetPlatformIDs(0, None, ctypes.byref(count)) else count.value
 
 
-def _package(name: str, module: str, use: str, home: str) -> Finding:
-    """Look for a package that something optional is built on; `home` is the file of ours that uses it."""
+def _package(name: str, module: str, use: str) -> Finding:
+    """Look for a package that something optional is built on."""
     version = _version(module) if importlib.util.find_spec(module) is not None else None
-    package = f"{module} {version}" if version else f"no {module}"
-    if not (_ROOT / home).is_file():
-        return Finding(name, "not supported", f"{package}; {use} is not possible yet")
     if version is None:
         return Finding(name, "missing", f"for {use}: pip install 'loopwright[{name}]'")
-    return Finding(name, "installed", f"{package}, for {use}")
+    return Finding(name, "installed", f"{module} {version}, for {use}")
 
 
 def _version(package: str) -> str | None:

@@ -54,6 +54,8 @@ def _stats(options: argparse.Namespace, records: list[Record]) -> None:
         rows = [{**asdict(s), "best_s": s.best_s if math.isfinite(s.best_s) else None} for s in found]
         print(json.dumps({"workloads": rows}))
         return
+    if not found:
+        print("no records")
     for s in found:
         errors = ", ".join(f"{count} {code}" for code, count in s.errors.items()) or "none"
         best = f"best {duration(s.best_s)}" if math.isfinite(s.best_s) else "none right"
@@ -72,6 +74,8 @@ def _best(options: argparse.Namespace, records: list[Record]) -> None:
     if options.json:
         print(json.dumps({"records": [json.loads(r.to_json()) for r in found]}))
         return
+    if not found:
+        print("no records")
     for r in found:
         name = f"{r.workload_hash} {name_in(r.workload_key)}"
         print(printable(f"{name}: {duration(r.time_s)} on {r.device}, {r.target}\n  {r.schedule}"))

@@ -50,6 +50,13 @@ def own_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         os.environ["XDG_DATA_HOME"] = before
 
 
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of what is kept between processes, of the test's own: nothing is in it yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "loopwright"
+
+
 @pytest.fixture(scope="module")
 def quick_measuring() -> Iterator[None]:
     """Measurers of a module's tests are quick: for `pytest.mark.usefixtures`, and fixtures that tune."""

@@ -15,10 +15,10 @@ from .nvrtc import compile_ptx
 from .runtime import CudaRuntime
 
 
-def build_cuda(module: ModuleOp, params: Mapping[str, Any] | None = None, index: int = 0) -> DeviceKernel:
-    """Compile a module; the device by its number is opened when the kernel is first called."""
+def build_cuda(module: ModuleOp, params: Mapping[str, Any] | None) -> DeviceKernel:
+    """Compile a module; the first device is opened when the kernel is first called."""
     artifact = compile_module(module)
-    executable = DeviceExecutable(artifact, lambda: CudaRuntime(artifact, index), params)
+    executable = DeviceExecutable(artifact, lambda: CudaRuntime(artifact), params)
     made_for = Architecture.of(artifact.architecture)
     return DeviceKernel(
         executable,

@@ -13,8 +13,8 @@ from .compile import compile_module
 from .executable import OpenClRuntime
 
 
-def build_opencl(module: ModuleOp, params: Mapping[str, Any] | None = None, index: int = 0) -> DeviceKernel:
-    """Print a module; the device by its number compiles it when the kernel is first called."""
+def build_opencl(module: ModuleOp, params: Mapping[str, Any] | None) -> DeviceKernel:
+    """Print a module; the first device compiles it when the kernel is first called."""
     artifact = compile_module(module, None)
-    executable = DeviceExecutable(artifact, lambda: OpenClRuntime(artifact, index), params)
-    return DeviceKernel(executable, lambda _: compile_module(module, index).binary.decode(errors="replace"))
+    executable = DeviceExecutable(artifact, lambda: OpenClRuntime(artifact, 0), params)
+    return DeviceKernel(executable, lambda _: compile_module(module, 0).binary.decode(errors="replace"))

@@ -75,7 +75,7 @@ def device_at(index: int = 0) -> Any:
 
 
 @cache
-def context_of(index: int = 0) -> Any:
+def context_of(index: int) -> Any:
     """Return the context of a device, one in a process."""
     import pyopencl as cl
 
@@ -83,7 +83,7 @@ def context_of(index: int = 0) -> Any:
 
 
 @cache
-def queue_of(index: int = 0) -> Any:
+def queue_of(index: int) -> Any:
     """Return the queue of a device, one in a process: what is put in runs in order, and is timed."""
     import pyopencl as cl
 

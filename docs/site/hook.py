@@ -36,6 +36,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     home = (ROOT / "README.md").read_text()
     files.append(File.generated(config, "index.md", content=re.sub(r"\]\(docs/", "](", home)))
     files.append(File.generated(config, "reference.md", content=reference()))
+    files.append(File.generated(config, "wide.css", content=Path(__file__).with_name("wide.css").read_text()))
     files.append(File.generated(config, "sample_report.html", content=sample_report()))
     return files
 

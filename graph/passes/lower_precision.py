@@ -119,7 +119,7 @@ class PrecisionPlan:
     reasons: dict[ApplyOp, str]
 
 
-def plan_precision(function: FuncOp, dtype: str, beyond: Sequence[int] = ()) -> PrecisionPlan:
+def plan_precision(function: FuncOp, dtype: str, beyond: Sequence[int]) -> PrecisionPlan:
     """Decide in which type each operator of a network computes; nothing is changed."""
     if dtype in ROUNDED_FLOATS:
         exact = [op for op in _of_single(function) if op.operator.data in PRODUCTS and not may_round(op)]

@@ -24,7 +24,7 @@ MOST_IN_CLUSTER = 8
 """Blocks of a cluster on any device that has them (CUDA C++ Programming Guide, thread block clusters)."""
 
 
-def arriving_axes(before: Mapping[str, int], joining: Mapping[str, int], cluster: str = "") -> tuple[str, ...]:
+def arriving_axes(before: Mapping[str, int], joining: Mapping[str, int], cluster: str) -> tuple[str, ...]:
     """The axes of blocks of a launch that a nest which joins it has no loop on, or that of clusters: blocks arrive."""
     if cluster:
         return (cluster,)
@@ -32,7 +32,7 @@ def arriving_axes(before: Mapping[str, int], joining: Mapping[str, int], cluster
     return tuple(kind for kind in kinds if before[kind] > 1 and joining.get(kind, 1) == 1)
 
 
-def join_problem(before: Mapping[str, int], joining: Mapping[str, int], cluster: str = "") -> str:
+def join_problem(before: Mapping[str, int], joining: Mapping[str, int], cluster: str) -> str:
     """Say why a nest with loops on some axes cannot be part of a launch with others; nothing where it can.
 
     Blocks along the axis `cluster`, if one is named, wait for each other, and all of them run the nest.

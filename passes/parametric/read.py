@@ -49,7 +49,7 @@ def nest_of_candidate(module: ModuleOp, target: Target) -> Nest:
     return nest
 
 
-def nest_of_module(module: ModuleOp, target: Target | None = None) -> Nest:
+def nest_of_module(module: ModuleOp, target: Target | None) -> Nest:
     """The nest of a module on loops; ValueError where it is on tensors or holds no function."""
     found = functions(module)
     if not found:

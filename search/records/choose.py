@@ -49,7 +49,7 @@ def load_best(
     return best_on(found, target, [records] if isinstance(records, str | os.PathLike) else ())
 
 
-def best_on(records: Sequence[Record], target: str | None, files: Iterable[str | os.PathLike[str]] = ()) -> Record:
+def best_on(records: Sequence[Record], target: str | None, files: Iterable[str | os.PathLike[str]]) -> Record:
     """The best of one workload's records on a target, if it is named; RecordError with the reasons where none is."""
     if target is None or any(record.target == target for record in records):
         return rec.best(records)

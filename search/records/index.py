@@ -135,7 +135,7 @@ class ForTarget:
 
 
 def on_device(
-    records: Sequence[Record], target: Target, files: Iterable[str | os.PathLike[str]] = ()
+    records: Sequence[Record], target: Target, files: Iterable[str | os.PathLike[str]]
 ) -> tuple[Record | None, str]:
     """The best of one workload's records that is of use on a target, and why those that rank before it are not.
 

@@ -94,7 +94,7 @@ def read_module(path: Path) -> ModuleOp:
         verify_workload(module)
     except ParseError as error:
         line = 1 + text.count("\n", 0, error.span.start)
-        raise WorkloadFileError(f"{path}:{line}: {one_line(error.msg, _LONGEST_REASON)}") from None
+        raise WorkloadFileError(f"{path}:{line}: {_unparsed(text, error)}") from None
     except (VerifyException, DiagnosticException) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise WorkloadFileError(f"{path}: {one_line(lines[-1], _LONGEST_REASON)}") from None
@@ -104,6 +104,15 @@ def read_module(path: Path) -> ModuleOp:
         reason = one_line(f"{type(error).__name__}: {error}", _LONGEST_REASON)
         raise WorkloadFileError(f"{path}: it cannot be parsed: {reason}") from None
     return module
+
+
+def _unparsed(text: str, error: ParseError) -> str:
+    """The reason why text is no IR; of text that is cut off xDSL says no more than " in block definition"."""
+    if not text.strip():
+        return "it is empty"
+    if error.msg.startswith(" ") and error.span.start >= len(text.rstrip()):
+        return "it ends in the middle of a program"
+    return one_line(error.msg, _LONGEST_REASON)
 
 
 def rebuilt_dag(record: Record, records: str | os.PathLike[str]) -> ComputeDAG | None:

@@ -14,7 +14,7 @@ from ...passes.schedule.split import Split
 from ...passes.schedule.vectorize import Vectorize
 from ..sketch.draft import Draft
 from ..sketch.hole import Hole
-from ..structure.anchor import Anchor, epilogue_of, find_anchor
+from ..structure.anchor import Anchor, anchor_of, epilogue_of
 from ..structure.products import WIDER
 from ._gpu_factors import PARTS, parts_of
 
@@ -119,9 +119,7 @@ def write_division(draft: Draft, division: Division) -> Anchor:
     draft.do(Split, block=division.final, loop=division.divided.name, factors=division.factors)
     others = [n for n in draft.loops(division.final) if n != division.part]
     draft.order(division.final, (division.part, *others))
-    found = find_anchor(draft.module, draft.partial(division.final, division.part))
-    assert found is not None
-    return found
+    return anchor_of(draft.module, draft.partial(division.final, division.part))
 
 
 def joining_block(draft: Draft, division: Division) -> str:

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_inline import ComputeInline
 from ..sketch.draft import ROUNDS, CostEstimate, Draft
-from ..structure.anchor import Anchor, anchors_in, find_anchor
+from ..structure.anchor import Anchor, anchor_of, anchors_in, find_anchor
 
 MOST_COMBINED = 8
 """Structures of several anchors are combined freely up to so many drafts; beyond, all but one keep their best. With 2
@@ -94,8 +94,7 @@ def _written(
         return None
 
     def steps(grown: Draft) -> None:
-        fresh = find_anchor(grown.module, anchor.block)  # its operands are of the copy's module
-        assert fresh is not None
+        fresh = anchor_of(grown.module, anchor.block)  # its operands are of the copy's module
         grown.models.append(write(grown, fresh, structure))
         grown.names.append(structure.name)
 

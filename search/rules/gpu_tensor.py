@@ -20,7 +20,7 @@ from ...passes.schedule.transform_layout import TransformLayout
 from ..estimates.tensor_model import TensorModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..structure.anchor import Anchor, anchors_in, find_anchor
+from ..structure.anchor import Anchor, anchor_of, anchors_in
 from ..structure.products import Factor, Product, are_boxes, find_products, paddings, waste, wide_columns, wide_steps
 from ._ahead import dimension_names, may_be_packed_ahead
 from ._aligned_factors import align_factors, may_be_aligned
@@ -309,7 +309,7 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
         multiple, whole = variant.intrinsic.k if variant.bulk else 1, whole_parts(anchor, variant.intrinsic.k)
         if whole is not None:
             draft.do(Pad, block=anchor.block, loop=anchor.reduce[0].name, factor=whole.extent)
-            anchor, multiple = _fresh(draft, anchor), whole.multiple
+            anchor, multiple = anchor_of(draft.module, anchor.block), whole.multiple
         division = plan_division(anchor, False, multiple, clustered=variant.clustered)
         anchor = write_division(draft, division)
     out = write_result(draft, anchor, division)
@@ -324,12 +324,12 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
     if padded := wide | steps:
         for name, extent in padded.items():
             draft.do(Pad, block=anchor.block, loop=name, factor=extent)
-        anchor = _fresh(draft, anchor)
+        anchor = anchor_of(draft.module, anchor.block)
         product = _product(draft, anchor, variant)
     pads, copied_bytes = anchor.pads, 0
     if variant.aligned:
         copied_bytes = align_factors(draft, anchor.block, product)
-        anchor = _fresh(draft, anchor)
+        anchor = anchor_of(draft.module, anchor.block)
         product = _product(draft, anchor, variant)
     in_halves = writes_halves(draft, anchor.block, product, out)
     ways = Ways(variant.bulk, variant.shared, variant.walked is not None, variant.has_tail)
@@ -356,13 +356,6 @@ def _is_ragged(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Tar
     product = _product(draft, anchor, variant)
     divided = _may_be_divided(anchor, product, target) and whole_parts(anchor, variant.intrinsic.k) is not None
     return not anchor.pads and (divided or may_be_aligned(product))
-
-
-def _fresh(draft: Draft, anchor: Anchor) -> Anchor:
-    """The anchor as the steps so far have left it."""
-    found = find_anchor(draft.module, anchor.block)
-    assert found is not None
-    return found
 
 
 def _beyond(product: Product, asked: tuple[int, int]) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..structure.anchor import Anchor, anchors_in, find_anchor
+from ..structure.anchor import Anchor, anchor_of, anchors_in, find_anchor
 from ._ahead import dimension_names, may_be_packed_ahead
 from ._unit_plan import Fit, UnitPlan, UnitProduct, as_product, best_fits, line_read, plan_product, window_pad
 from .injective import spread
@@ -121,9 +121,7 @@ def _pad(draft: Draft, anchor: Anchor, fit: Fit, parts: UnitProduct, target: Tar
             layout = (*rest, f"{row.name}/{m}", f"{k}/{depth}", f"{row.name}%{m}", f"{k}%{depth}")
         draft.do(CacheRead, block=anchor.block, buffer=parts.a.name, scope="global", layout=layout, label=label)
         spread(draft, label, target)
-    found = find_anchor(draft.module, anchor.block)
-    assert found is not None
-    return found
+    return anchor_of(draft.module, anchor.block)
 
 
 def _pad_window(draft: Draft, anchor: Anchor, fit: Fit, parts: UnitProduct) -> None:

@@ -137,6 +137,13 @@ def find_anchor(module: ModuleOp, name: str, unit: str = "") -> Anchor | None:
     )
 
 
+def anchor_of(module: ModuleOp, name: str) -> Anchor:
+    """The block, which is known to be an anchor, as the steps so far have left it."""
+    found = find_anchor(module, name)
+    assert found is not None
+    return found
+
+
 def _read_elsewhere(module: ModuleOp, name: str, buffer: SSAValue) -> bool:
     """True where another block than the one named reads a buffer."""
     others = (block for block in blocks_in(module) if block.block_name != name)

@@ -20,7 +20,7 @@ _ROUNDS, _RATE = 60, 0.2
 """Trees, and the part of its step that each takes. A choice: the time of a fit against what it learns."""
 
 
-def varying(features: Floats, last: int | None = None) -> npt.NDArray[np.int64]:
+def varying(features: Floats, last: int | None) -> npt.NDArray[np.int64]:
     """The columns that are not the same for all, nor the same as another one; of the `last` ones if given."""
     first = 0 if last is None else features.shape[1] - last
     found = np.flatnonzero(np.ptp(features[:, first:], axis=0) > 0) + first

@@ -116,9 +116,8 @@ def small() -> lw.Network:
 
 @only_x86
 def test_a_package_is_refused_where_features_are_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    tmp_path: Path, own_cache: Path, request: pytest.FixtureRequest
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for name, target in (("three", "llvm model=x86-64-v3"), ("two", "llvm model=x86-64-v2"), ("any", "llvm cores=1")):
         lw.compile(small(), target, processes=1).save(tmp_path / name)
     for name in ("three", "two", "any"):
@@ -136,8 +135,7 @@ def test_a_package_is_refused_where_features_are_missing(
     assert np.asarray(result)[0, 0] == 32
 
 
-def test_the_key_of_kept_kernels_has_the_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_the_key_of_kept_kernels_has_the_features(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = "loopwright.backends.llvm.device"
     tasks, _ = lw.extract_tasks(small(), "llvm cores=1")
     jobs = [Job(task.name, str(task.module), None) for task in tasks]

@@ -139,8 +139,7 @@ def test_text_of_a_cpu_reads_back_and_keeps_its_vectors() -> None:
     )
 
 
-def test_a_package_says_what_it_was_compiled_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_a_package_says_what_it_was_compiled_for(tmp_path: Path, own_cache: Path) -> None:
     net = lw.Network("small")
     net.output(net.relu(net.dense(net.input("x", (4, 32)), np.ones((16, 32), np.float32))))
     here = lw.compile(net, "llvm vector_bytes=16", processes=1)

@@ -37,9 +37,8 @@ func.func @copy(%x : memref<64xf32> {lw.name = "x"}, %y : memref<64xf32> {lw.nam
 
 
 @pytest.fixture
-def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path / "loopwright" / "cubin"
+def cache_folder(own_cache: Path) -> Path:
+    return own_cache / "cubin"
 
 
 def test_one_file_an_architecture_and_source(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -637,6 +637,12 @@ def test_records_commands(tuned: Tuned, tmp_path: Path) -> None:
     assert "cannot write" in err and "Not a directory" in err
 
 
+def test_an_empty_file_of_records_is_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    for action in ("stats", "best"):
+        assert call("records", action, str(tmp_path / "empty.jsonl")) == (0, "no records\n", "")
+
+
 def test_devices_and_doctor() -> None:
     cpu, *gpus = json.loads(call("devices", "--json")[1])["devices"]
     assert cpu["kind"] == "llvm" and cpu["cores"] >= 1 and cpu["target"].startswith("llvm")
@@ -648,6 +654,7 @@ def test_devices_and_doctor() -> None:
     found = json.loads(out)
     assert (code, found["llvm"]["status"]) == (0, "runs")
     assert {"cuda", "opencl", "onnx", "fleet"} <= set(found)
+    assert "for torch.compile" in found["torch"]["text"]
 
 
 def test_every_command_has_help() -> None:

@@ -18,8 +18,9 @@ from loopwright.search.records.file import ErrorCode
 pytestmark = pytest.mark.usefixtures("quick_measuring")
 
 
-@pytest.fixture(scope="module")
-def fleet(quick_measuring: None) -> Iterator[LocalFleet]:
+@pytest.fixture
+def fleet() -> Iterator[LocalFleet]:
+    """A fleet of the test's own, whose builder counts what it did for nobody else."""
     builder = FleetBuilder("b", 2, "fake_backend")
     with LocalFleet([fake_device("d0")], builders=[builder]) as running:
         yield running

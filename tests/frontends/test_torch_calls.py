@@ -183,9 +183,8 @@ def test_without_wait_pytorch_runs_until_kernels_are_there(monkeypatch: pytest.M
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning", "ignore:fused_0 runs in PyTorch")
 @pytest.mark.parametrize("error", [ValueError, KeyError])
 def test_without_wait_what_fails_is_tried_once(
-    error: type[Exception], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch, own_cache: Path
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # what is kept needs no compiling
     tries: list[None] = []
 
     def fail(*_: Any) -> None:

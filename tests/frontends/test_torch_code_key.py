@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,11 +25,9 @@ SCALE = 2.0
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache folder of the test's own, in which nothing is kept yet."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    yield tmp_path / "loopwright" / "graphs"
-    torch._dynamo.reset()
+def folder(own_cache: Path, nothing_compiled: None) -> Path:
+    """The folder of graphs that are kept, in which none is yet."""
+    return own_cache / "graphs"
 
 
 @pytest.fixture

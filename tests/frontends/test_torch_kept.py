@@ -1,6 +1,5 @@
 """Networks of regions that are kept in the cache folder, and read by whoever compiles the same."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedul
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache folder of the test's own, in which nothing is kept yet."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    yield tmp_path / "loopwright" / "networks"
-    torch._dynamo.reset()
+def cache(own_cache: Path, nothing_compiled: None) -> Path:
+    """The folder of networks that are kept, in which none is yet."""
+    return own_cache / "networks"
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Graphs that are kept by what Dynamo traced: PyTorch takes them apart once, and results are what they were."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,9 @@ F: Any = nn.functional
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache folder of the test's own, in which nothing is kept yet."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    yield tmp_path / "loopwright" / "graphs"
-    torch._dynamo.reset()
+def folder(own_cache: Path, nothing_compiled: None) -> Path:
+    """The folder of graphs that are kept, in which none is yet."""
+    return own_cache / "graphs"
 
 
 def traces() -> int:

@@ -17,16 +17,14 @@ torch: Any = pytest.importorskip("torch")
 from patience import wait_until  # noqa: E402
 from torch_watched import Watched, close  # noqa: E402
 
+from loopwright.backends.targets import resolve_target  # noqa: E402
 from loopwright.frontends.torch import background  # noqa: E402
+from loopwright.frontends.torch.devices import Cpu  # noqa: E402
 from loopwright.frontends.torch.model_key import graph_key  # noqa: E402
 from loopwright.graph import tuning_process  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("own_cache", "nothing_compiled")
 nn: Any = torch.nn
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_compiled: None) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
 class TunedHere:
@@ -97,16 +95,18 @@ def test_kernels_change_between_calls_and_the_next_model_finds_them(monkeypatch:
 
 
 @pytest.mark.usefixtures("quick_measuring")
-def test_seconds_of_tuning_are_kept_by_model_or_in_a_file(tmp_path: Path) -> None:
+def test_seconds_of_tuning_are_kept_by_model_or_in_a_file(tmp_path: Path, own_cache: Path) -> None:
     module, x, file = perceptron(), torch.randn(4, 32), tmp_path / "mine.jsonl"
-    folder = tmp_path / "loopwright" / "records"
+    folder = own_cache / "records"
     with torch.no_grad():
         Watched(module, tune=0.1, records=file)(x)
         assert file.is_file() and not folder.exists()
         torch._dynamo.reset()
         watched = Watched(module, tune=0.1)
         watched(x)
-    assert [str(path) for path in folder.glob("*.jsonl")] == [watched.regions[0].records("llvm")]
+    (region,) = watched.regions
+    target = resolve_target(Cpu().target(None))
+    assert [str(path) for path in folder.glob("*.jsonl")] == [region.records(target)]
 
 
 @pytest.mark.slow

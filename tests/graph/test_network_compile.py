@@ -288,8 +288,7 @@ def test_tensors_that_meet_do_not_overlap(drawn: list[tuple[int, int, int]]) -> 
             assert apart or not one.meets(other)
 
 
-def test_kernels_are_built_by_processes_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_kernels_are_built_by_processes_and_kept(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = "loopwright.backends.llvm.device"
     net = lw.Network("many")
     x = net.input("data", (8, 8))
@@ -300,7 +299,7 @@ def test_kernels_are_built_by_processes_and_kept(tmp_path: Path, monkeypatch: py
     built = build_all(backend, jobs, processes=2)
     assert [b.schedule for b in built] == [t.default_schedule for t in tasks]
     assert all(b.artifact for b in built)
-    files = list((tmp_path / "loopwright" / "kernels").glob("*/*.bin"))
+    files = list((own_cache / "kernels").glob("*/*.bin"))
     assert len(files) == 5
     bad = [Job("sum", job.workload, 'lw-lower-te-to-loop,lw-unroll{block="x" loop="y"}') for job in jobs]
     with pytest.raises(BuildError, match=r"kernel sum does not compile: lw-unroll"):
@@ -313,9 +312,8 @@ def test_kernels_are_built_by_processes_and_kept(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.slow(1.2)
 def test_processes_start_ahead_of_kernels_that_were_not_compiled_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     started: list[BuildProcess] = []
 
     def start(backend: str) -> BuildProcess:
@@ -337,13 +335,10 @@ def test_processes_start_ahead_of_kernels_that_were_not_compiled_before(
 
 
 @pytest.mark.slow(1.2)
-def test_kernels_that_were_damaged_on_the_disk_are_compiled_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_kernels_that_were_damaged_on_the_disk_are_compiled_again(own_cache: Path) -> None:
     net = small_net()
     first = lw.compile(net, TARGET, processes=1)
-    files = list((tmp_path / "loopwright" / "kernels").glob("*/*.bin"))
+    files = list((own_cache / "kernels").glob("*/*.bin"))
     assert len(files) == len(first.kernels)
     for number, file in enumerate(files):
         data = file.read_bytes()
@@ -356,13 +351,10 @@ def test_kernels_that_were_damaged_on_the_disk_are_compiled_again(
         assert lw.compile(net, TARGET, processes=1).package.kernels == first.package.kernels
 
 
-def test_a_cache_that_cannot_be_written_does_not_stop_compiling(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_a_cache_that_cannot_be_written_does_not_stop_compiling(own_cache: Path) -> None:
     with limited(resource.RLIMIT_FSIZE, 500), pytest.warns(CacheWarning) as said:
         compiled = lw.compile(small_net(), TARGET, processes=1)
-    folder = tmp_path / "loopwright" / "kernels"
+    folder = own_cache / "kernels"
     texts = {str(each.message) for each in said if issubclass(each.category, CacheWarning)}
     assert texts == {f"compiled kernels are not kept: cannot write to {folder}: File too large"}
     assert compiled.executor()(np.zeros((1, 4, 6, 6), np.float32))

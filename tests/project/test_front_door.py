@@ -23,16 +23,13 @@ def layer(rows: int) -> list[te.Tensor]:
     return [a, topi.nn.relu(a)]
 
 
-def test_a_program_becomes_a_kernel_and_its_records_are_found_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_a_program_becomes_a_kernel_and_its_records_are_found_again(tmp_path: Path, own_cache: Path) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((16, 24), (24, 8)))
     for _ in range(2):  # the second call finds all trials
         kernel = lw.tune(product(), T, trials=3, progress=False)
         np.testing.assert_allclose(kernel(a, b), np.maximum(a @ b, 0), rtol=1e-4, atol=1e-5)
-    (records,) = tmp_path.rglob("*.jsonl")
+    (records,) = own_cache.rglob("*.jsonl")
     assert sum(record.role == "trial" for record in load(records)) == 3
     kernel = lw.tune(layer, T, args=[4], trials=1, records=tmp_path / "own.jsonl", progress=False)
     np.testing.assert_array_equal(kernel(a[:4, :8]), np.maximum(a[:4, :8], 0))

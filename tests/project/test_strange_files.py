@@ -146,7 +146,8 @@ TEXTS = {
         "is marked lw.output",
     ),
     "nothing": ("builtin.module {}", "the module holds nothing"),
-    "no text": ("", "Could not parse entire input"),
+    "no text": (" \n", ": it is empty"),
+    "no end": (program().rstrip().removesuffix("}"), ": it ends in the middle of a program"),
 }
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pytest
 from effort import usual
 from fake_space import FakeSpace
+from fake_tasks import MEASURE, Failing, fake_task, quietly, trials_of
 from patience import PATIENCE_S, wait_until
 
 import loopwright as lw
@@ -26,156 +27,17 @@ from loopwright.backends.host_memory import NotEnoughMemory
 from loopwright.search.cost_model import Linear
 from loopwright.search.cost_model.shared import SharedModel
 from loopwright.search.cost_model.shipped import shipped_model
-from loopwright.search.measure.measurer import MeasureOptions, MeasureTask
-from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.measure.measurer import MeasureTask
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import Record, Role
-from loopwright.search.records.network_files import NetworkFileError, TunedNetwork, write_network
-from loopwright.search.report.group import duration, groups
-from loopwright.search.report.network import NetworkTrace, traces
-from loopwright.search.report.write import networks_of, write_report
 from loopwright.search.sketch.population import Rows
-from loopwright.search.sketch.space import Space
-from loopwright.search.tune.displays import make_network_progress
 from loopwright.search.tune.kept_data import KeptData
 from loopwright.search.tune.loop import TuningOptions, TuningTask
-from loopwright.search.tune.progress import TuningState
-from loopwright.search.tune.state import SchedulerState, TaskRow
-from loopwright.search.tune.table import HEADINGS, NetworkLines, NetworkTable
-from loopwright.search.tune.task_strategy import Gradient, RoundRobin, TaskHistory, TaskStrategy, make_strategy
+from loopwright.search.tune.table import NetworkLines
+from loopwright.search.tune.task_strategy import Gradient, RoundRobin, TaskHistory, TaskStrategy
 
 pytestmark = pytest.mark.usefixtures("quick_measuring")
 SCRIPT = Path(__file__).parents[1] / "support" / "scheduling_script.py"
-MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repeat=2, min_repeat_ms=0))
-SOURCE = np.arange(16, dtype=np.float32)
-
-
-def fake_task(
-    number: int,
-    slowdown: float = 1.0,
-    space: Space | None = None,
-    default: str | None = None,
-    target: str = "fake",
-) -> TuningTask:
-    """A task that at its best takes `slowdown` times as long as FakeSpace does."""
-    space = FakeSpace(slowdown=slowdown) if space is None else space
-    default = f"time={0.002 * slowdown}" if default is None else default
-    data = ([SOURCE], [SOURCE * 2], 1e-6, 1e-6)
-    return TuningTask(f"t{number}", f"key {number}", f"text {number}", target, [space], default, *data, 1e6 * slowdown)
-
-
-def quietly(trials: int, **options: Any) -> TuningOptions:
-    return TuningOptions(
-        **{"num_measure_trials": trials, "batch_size": 8, "progress": False, "cost_model": "linear", **options}
-    )
-
-
-def histories(*latencies: Sequence[float], flop: float = 1.0, group: str | None = None) -> list[TaskHistory]:
-    return [TaskHistory(flop, group, list(one)) for one in latencies]
-
-
-def trials_of(path: Path) -> list[Record]:
-    return [r for r in rec.load(path) if r.role is Role.TRIAL]
-
-
-# -- strategies -----------------------------------------------------------------------------------------------------
-
-
-def test_every_task_has_a_round_before_any_has_two() -> None:
-    tasks = histories([5.0], [], [])
-    for strategy in (Gradient(), RoundRobin()):
-        assert strategy.choose(tasks, sum) == 1
-    tasks[1].alive = False
-    assert Gradient().choose(tasks, sum) == RoundRobin().choose(tasks, sum) == 2
-
-
-def test_round_robin_goes_round() -> None:
-    tasks = histories([], [], [])
-    chosen = []
-    for _ in range(7):
-        number = RoundRobin().choose(tasks, sum)
-        assert number is not None
-        chosen.append(number)
-        tasks[number].latencies_s.append(1.0)
-    assert chosen == [0, 1, 2, 0, 1, 2, 0]
-
-
-def test_gradient_follows_weight_latency_rounds_and_progress() -> None:
-    def total(latencies: Sequence[float]) -> float:
-        return latencies[0] + 10 * latencies[1]
-
-    assert Gradient().choose(histories([1.0], [0.2]), total) == 1  # weight
-    assert Gradient().choose(histories([1.0], [0.05]), total) == 0  # latency
-    assert Gradient().choose(histories([1.0] * 4, [0.05]), total) == 1  # rounds without gain
-    improving, stuck = [2.0, 1.6, 1.3, 1.1, 1.0], [1.0] * 5
-    assert Gradient(alpha=0.8).choose(histories(stuck, improving), sum) == 1
-    assert Gradient().choose(histories([1.0], [0.2]), lambda g: max(g)) == 0  # an objective that is no sum
-
-
-def test_gains_are_those_of_the_formula() -> None:
-    gains = Gradient(alpha=0.2, beta=2.0, gamma=0.0, window=3).gains(
-        histories([8.0, 6.0, 5.0, 4.0]), lambda g: 3 * g[0]
-    )
-    assert gains == [pytest.approx(3 * (0.2 * (8.0 - 4.0) / 3 + 0.8 * 4.0 / 4), rel=1e-6)]
-    faster = Gradient(gamma=1.0, alpha=0.0).gains(histories([4.0] * 4), sum)
-    assert faster == [pytest.approx(4.0 / 16, rel=1e-6)]
-
-
-def test_of_two_ways_the_slower_has_to_gain_what_makes_it_the_faster() -> None:
-    def faster(latencies: Sequence[float]) -> float:
-        return min(latency for latency in latencies if latency)
-
-    strategy = Gradient(alpha=0.0)
-    near, far = (
-        strategy.gains(histories([1.0] * 4, [1.1] * 4), faster),
-        strategy.gains(histories([1.0] * 4, [2.0] * 4), faster),
-    )
-    assert near == [pytest.approx(1.0 / 8), pytest.approx(1.0 - 1.1 * 7 / 8)] and far == [pytest.approx(1.0 / 8), 0.0]
-    failed = histories([1.0], [math.inf])
-    assert Gradient().choose(failed, faster) == 0, "there is an objective without it"
-
-
-def test_the_objective_counts_the_fastest_of_the_ways_to_compute_the_same() -> None:
-    net = lw.Network("one")
-    weight = net.constant(np.ones((4, 4, 3, 3), np.float32), "w")
-    net.output(net.global_avg_pool(net.conv2d(net.input("data", (1, 4, 8, 8)), weight, padding=1)))
-    tasks, _ = lw.extract_tasks(net, "llvm cores=1", winograd=True)
-    scheduler = lw.TaskScheduler(tasks, [2.0, 2.0, 2.0, 1.0])
-    assert scheduler.objective([5.0, 4.0, 3.0, 1.0]) == 7.0
-    assert scheduler.objective([5.0, math.inf, math.inf, 1.0]) == 11.0
-    assert lw.TaskScheduler([tasks[2], tasks[1], tasks[0]]).objective([5.0, 4.0, 3.0]) == 3.0
-    assert lw.TaskScheduler(tasks[1:]).objective([4.0, 3.0, 1.0]) == 4.0  # the direct way is not tuned
-    assert lw.TaskScheduler([tasks[0], tasks[0]]).objective([2.0, 3.0]) == 5.0
-
-
-def test_a_task_far_behind_its_group_has_more_to_gain() -> None:
-    alone = histories([1.0] * 4, [0.1] * 4)
-    together = histories([1.0] * 4, [0.1] * 4, group="conv")
-    plain, alike = (Gradient(alpha=0.0, beta=2.0).gains(tasks, sum) for tasks in (alone, together))
-    assert alike[0] == pytest.approx(1.0 - 2 * 0.1, rel=1e-3) and plain[0] < 0.2
-    assert alike[1] == plain[1]
-    unlike = histories([1.0] * 10, [0.1] * 4, group="conv")  # many rounds more, and still behind
-    assert Gradient(alpha=0.0, beta=2.0).gains(unlike, sum)[0] < 0.1
-
-
-def test_a_task_without_a_right_trial_is_tried_again_before_others() -> None:
-    tasks = histories([1.0], [math.inf])
-    assert Gradient().choose(tasks, sum) == 1
-    tasks[1].alive = False
-    assert Gradient().choose(tasks, sum) == 0
-    tasks[0].alive = False
-    assert Gradient().choose(tasks, sum) is None and RoundRobin().choose(tasks, sum) is None
-
-
-@pytest.mark.parametrize("wrong", [{"alpha": 1.5}, {"beta": 0.5}, {"gamma": -1.0}, {"window": 0}])
-def test_constants_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="needs 0 <= alpha <= 1"):
-        Gradient(**wrong)
-
-
-def test_unknown_strategy_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"unknown strategy 'best'; there are: gradient, round-robin"):
-        make_strategy("best")
 
 
 # -- the scheduler --------------------------------------------------------------------------------------------------
@@ -449,118 +311,6 @@ def test_callbacks_of_the_network_hear_of_the_end() -> None:
     assert shown.getvalue().endswith(" Done.\n")
 
 
-def test_the_total_latency_is_written_over_time(tmp_path: Path) -> None:
-    path = tmp_path / "total_latency.tsv"
-    scheduler = lw.TaskScheduler([fake_task(0), fake_task(1)], callbacks=[lw.callbacks.log_estimated_latency(path)])
-    result = scheduler.tune(quietly(32), MEASURE)
-    heading, *rows = [line.split("\t") for line in path.read_text().splitlines()]
-    assert heading == ["ElapsedTime(s)", "EstimatedLatency(ms)", "Trials"]
-    assert [int(row[2]) for row in rows] == [*range(1, 33)] and rows[0][1] == ""
-    latencies = [float(row[1]) for row in rows if row[1]]
-    assert len(latencies) >= 24
-    assert latencies == sorted(latencies, reverse=True) and latencies[-1] > 0 and math.isfinite(result.latency_s)
-
-
-def traces_of(path: Path) -> list[NetworkTrace]:
-    return traces(networks_of(path), groups(rec.load(path)))
-
-
-def test_records_of_a_network_tell_its_total_latency_again(tmp_path: Path) -> None:
-    """As a callback wrote it while it was tuned, and as the result has it."""
-    path, written = tmp_path / "net.jsonl", tmp_path / "total_latency.tsv"
-    logged = [lw.callbacks.log_estimated_latency(written)]
-    scheduler = lw.TaskScheduler([fake_task(0), fake_task(1)], [3, 0.5], load_records=path, callbacks=logged)
-    result = scheduler.tune(quietly(32), MEASURE)
-    (trace,) = traces_of(path)
-    rows = [line.split("\t") for line in written.read_text().splitlines()[1:]]
-    assert [f"{s * 1e3:.6g}" if math.isfinite(s) else "" for s in trace.totals_s] == [row[1] for row in rows]
-    assert trace.state.latency_s == result.latency_s
-    assert [trace.state.cells(row) for row in trace.state.rows] == [*map(result.state.cells, result.state.rows)]
-    assert list(trace.elapsed_s) == sorted(trace.elapsed_s) and trace.elapsed_s[0] == 0.0
-    assert trace.summary.startswith(f"Estimated total latency: {duration(result.latency_s)}; 32 trials in ")
-    scheduler.tune(quietly(40), MEASURE)  # gone on with, by a call of its own
-    (longer,) = traces_of(path)
-    assert len(longer.totals_s) == 40 and list(longer.totals_s[:32]) == list(trace.totals_s)
-
-
-def test_networks_in_one_file_of_records_are_told_apart(tmp_path: Path) -> None:
-    path = tmp_path / "both.jsonl"
-    for weights, tasks in (((2, 1), (0, 1)), ((5, 7), (1, 2))):
-        lw.TaskScheduler([fake_task(n) for n in tasks], weights, load_records=path).tune(quietly(24), MEASURE)
-    found = {tuple(row.weight for row in trace.state.rows): trace for trace in traces_of(path)}
-    assert found.keys() == {(2, 1), (5, 7)}
-    for shares, trace in found.items():
-        best_s = [row.latency_s for row in trace.state.rows]
-        assert trace.state.latency_s == sum(w * s for w, s in zip(shares, best_s, strict=True))
-    page = write_report(path, tmp_path / "both.html", measure=False).read_text()
-    assert page.count("<h2>Network</h2>") == 2 and page.count('aria-label="Estimated total latency"') == 4
-    assert '<a href="#w0">t0</a>' in page
-
-
-def test_of_ways_to_compute_the_same_the_fastest_is_in_the_total(tmp_path: Path) -> None:
-    path = tmp_path / "ways.jsonl"
-    tasks = [fake_task(0), fake_task(1)]
-    lw.TaskScheduler(tasks, [2, 2], load_records=path).tune(quietly(16), MEASURE)
-    (known,) = networks_of(path)
-    (file,) = tmp_path.glob("*.network.json")
-    file.unlink()
-    first, second = known.tasks
-    file = write_network(path, replace(known, tasks=(first, replace(second, instead_of=first.workload_hash))))
-    (trace,) = traces_of(path)
-    assert trace.state.latency_s == 2 * min(row.latency_s for row in trace.state.rows)
-    assert [row.is_another_way for row in trace.state.rows] == [False, True]
-    rows = sorted(trace.state.rows, key=lambda row: row.latency_s)
-    shown = [trace.state.cells(row)[HEADINGS.index("Share")] for row in rows]
-    assert shown == ["100%", f"({rows[1].latency_s / rows[0].latency_s:.0%})"]
-    file.write_text(file.read_text().replace(first.workload_hash + '"]', first.workload_hash + '", 1]'))
-    with pytest.raises(NetworkFileError, match="the task that it stands for"):
-        TunedNetwork.from_json(file.read_text())
-
-
-def test_shares_of_the_tasks_that_are_taken_are_the_whole() -> None:
-    latencies = [3.0, 2.0, math.inf, 4.0, math.inf]
-    tunings = [TuningState(f"t{number}", 0, 1.0) for number in range(5)]
-    for number, latency in enumerate(latencies):
-        if math.isfinite(latency):
-            tunings[number].best = Record("k", "h", "fake", "default", (), "", (latency,))
-    rows = [TaskRow(number, 2.0, tuning, TaskHistory(1.0)) for number, tuning in enumerate(tunings)]
-    state = SchedulerState(rows, 8, sum, [[0, 1, 2], [3], [4]])
-    assert [state.is_taken(row) for row in rows] == [False, True, False, True, True]
-    shown = [state.cells(row)[HEADINGS.index("Share")] for row in rows]
-    assert shown == ["(50%)", "33%", "-", "67%", "-"]
-
-
-def test_a_network_with_a_task_that_is_not_tried_has_no_total(tmp_path: Path) -> None:
-    path = tmp_path / "net.jsonl"
-    tasks = [fake_task(0), fake_task(1, space=Failing(), default="run=raise")]
-    lw.TaskScheduler(tasks, load_records=path).tune(quietly(16, cost_model="random"), MEASURE)
-    (trace,) = traces_of(path)
-    assert all(map(math.isinf, trace.totals_s)) and "total latency: -, as not every task" in trace.summary
-    assert "<h3>Total latency</h3>" not in write_report(path, tmp_path / "net.html", measure=False).read_text()
-
-
-DAMAGED = {
-    "not JSON": "{",
-    "no object": "[]",
-    "no tasks": '{"target": "llvm", "tasks": []}',
-    "a weight below 0": '{"target": "llvm", "tasks": [["t", "abc", -1]]}',
-    "a weight that is none": '{"target": "llvm", "tasks": [["t", "abc", NaN]]}',
-    "a weight that is a truth value": '{"target": "llvm", "tasks": [["t", "abc", true]]}',
-    "too deep": "[" * 100_000,
-}
-
-
-@pytest.mark.parametrize("kind", DAMAGED)
-def test_damaged_weights_are_left_out_with_a_sentence(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "net.jsonl"
-    scheduler = lw.TaskScheduler([fake_task(0)], load_records=path)
-    scheduler.tune(quietly(8), MEASURE)
-    (tmp_path / "net.x.network.json").write_text(DAMAGED[kind])
-    (tmp_path / "net.other.abc.network.json").write_text("of net.other.jsonl")
-    with pytest.warns(rec.RecordWarning, match=r"weights of networks are left out: net\.x\.network\.json: a \S+"):
-        assert len(networks_of(path)) == 1
-
-
 def test_an_objective_of_ones_own() -> None:
     tasks = [fake_task(0, 1.0), fake_task(1, 0.9), fake_task(2, 0.8)]
     result = lw.TaskScheduler(tasks, objective=lambda latencies_s: latencies_s[2]).tune(
@@ -569,11 +319,6 @@ def test_an_objective_of_ones_own() -> None:
     assert [row.tuning.done for row in result.state.rows] == [8, 8, 48]
     last = result.best[2]
     assert last is not None and result.latency_s == last.time_s
-
-
-class Failing(FakeSpace):
-    def schedule(self, row: Rows) -> str:
-        return f"run=raise row={','.join(map(str, row))}"
 
 
 def test_a_task_that_always_fails_does_not_stop_the_others() -> None:
@@ -660,85 +405,6 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
         lw.TaskScheduler([one, one]).tune(quietly(1), MEASURE)
     with pytest.raises(ValueError, match="task t0 does not say how it is measured"):
         lw.TaskScheduler([one]).tune(quietly(8))
-
-
-# -- what people see --------------------------------------------------------------------------------------------------
-
-
-def test_the_table_and_the_lines() -> None:
-    out = io.StringIO()
-    tasks = [fake_task(0), replace(fake_task(1, 0.1), flop=0.0)]
-    lw.TaskScheduler(tasks, [1, 3]).tune(quietly(24), MEASURE, progress=NetworkLines(out))
-    text = out.getvalue()
-    assert text.startswith("2 tasks, 24 trials\ntask 0 t0: ")
-    *_, table = text.split("|   ID | Latency (ms) | Speed (GFLOPS) | Trials | Weight | Share | Task | Errors |\n")
-    first = r"\|    0 \| +[\d.]+ \| +\d+\.\d\d \| +(8|16) \|      1 \| +(\d+)% \| t0   \|        \|\n"
-    second = r"\|    1 \| +[\d.]+ \| +- \| +(8|16) \|      3 \| +(\d+)% \| t1   \|        \|\n"
-    shares = re.search(first + second, table)
-    assert shares is not None and int(shares[1]) + int(shares[3]) == 24
-    assert int(shares[2]) + int(shares[4]) in (99, 100, 101)
-    assert re.search(r"\ntask 0 t0: run-off of \d schedules: [\d.]+ GFLOP/s", text)
-    assert re.search(r"Estimated total latency: [\d.]+ ms  Trials: 24  Used time: \d+ s  Next ID: -\n$", table)
-    assert "Estimated total latency: -  Trials: 8  Used time: " in text and re.search(r"Next ID: 1  ETA: \d+ s\n", text)
-
-
-def test_a_terminal_gets_a_live_table() -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    terminal = Terminal()
-    live = make_network_progress(terminal)
-    assert isinstance(live, NetworkTable) and isinstance(make_network_progress(io.StringIO()), NetworkLines)
-    result = lw.TaskScheduler([fake_task(0), fake_task(1, space=Failing())]).tune(quietly(16), MEASURE, progress=live)
-    live.note("said afterwards")
-    text = terminal.getvalue()
-    assert "[ Task Scheduler ]  16/16 trials: done" in text and "7 RUNTIME_ERROR" in text
-    assert result.state.summary.partition("  Used")[0] in text and text.endswith("said afterwards\n")
-
-
-class Terminal(io.StringIO):
-    """Lines of a terminal of a height: what left it at the top, and what is on it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines, self.row = [""], 0
-
-    def isatty(self) -> bool:
-        return True
-
-    def emulate(self, height: int) -> list[str]:
-        """Every line that the output leaves: the cursor cannot go above the top of the screen."""
-        for part in re.findall(r"\x1b\[[\d;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", self.getvalue()):
-            if part == "\n":
-                self.row += 1
-                self.lines += [""] * (self.row + 1 - len(self.lines))
-            elif part.endswith("A") and part[0] == "\x1b":
-                self.row = max(self.row - 1, len(self.lines) - height, 0)
-            elif part == "\x1b[2K":
-                self.lines[self.row] = ""
-            elif part[0] not in "\x1b\r":
-                self.lines[self.row] += part
-        return [line.rstrip() for line in self.lines]
-
-
-@pytest.mark.parametrize("height", [14, 60])
-def test_a_table_longer_than_the_terminal_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, height: int) -> None:
-    monkeypatch.setenv("LINES", str(height))
-    monkeypatch.setenv("COLUMNS", "120")
-    terminal = Terminal()
-    tasks = [fake_task(number) for number in range(10)]
-    lw.TaskScheduler(tasks, [1] * 10).tune(quietly(80), MEASURE, progress=NetworkTable(terminal))
-    lines = terminal.emulate(height)
-    assert sum("[ Task Scheduler ]" in line for line in lines) == 1
-    at = next(number for number, line in enumerate(lines) if "[ Task Scheduler ]" in line)
-    assert lines[0] == "10 tasks, 80 trials"
-    assert [line.split(":")[0] for line in lines[1:at] if ": run-off of " not in line] == [
-        f"task {number} t{number}" for number in range(10)
-    ]
-    assert [line.split()[0] for line in lines[at:] if re.match(r" +\d+ ", line)] == [str(n) for n in range(10)]
-    shown = terminal.getvalue()
-    assert ("shown are tasks 0 to 4 of 10" in shown) == (height == 14)
 
 
 @pytest.mark.slow(1.2)
