@@ -31,8 +31,9 @@ class ConvertLayout(ModulePass):
     """Convolutions, pooling and resizing in the other layout -> the same in `layout`, NCHW or NHWC.
 
     What stands between them follows (elementwise operators, concatenation, padding, reductions that keep their axes),
-    and what reads a tensor that the network itself brings from the new layout to the old one; transposes are left where a layout meets one that must stay, and on weights, where `lw-graph-fold-constants`
-    computes them. Inputs and outputs of the network keep their layout. With three spatial axes NCDHW and NDHWC are
+    and what reads a tensor that the network itself brings from the new layout to the old one; transposes are left where
+    a layout meets one that must stay, and on weights, where `lw-graph-fold-constants` computes them. Inputs and outputs
+    of the network keep their layout. With three spatial axes NCDHW and NDHWC are
     meant.
     """
 
