@@ -10,6 +10,7 @@ from ...dialects.graph import ApplyOp
 from ..types import dtype_of, shape_of
 from ._product_axes import product_axes
 from ._rewrite import is_constant, is_elementwise, producer, used_once
+from ._units import is_on_units
 
 PRODUCTS = ("batch_matmul", "einsum")
 """Operators that products of attention are."""
@@ -94,12 +95,17 @@ def _sums_last(op: ApplyOp) -> bool:
 
 
 def _is_in_rows(scores: ApplyOp, total: ApplyOp) -> bool:
-    """True where elements of queries, of keys and of values lie side by side, each in a tensor of its own."""
+    """True where elements of queries, of keys and of values lie side by side, each in a tensor of its own.
+
+    Products that round their factors are for matrix units, one by one.
+    """
     of_scores, of_total = product_axes(scores), product_axes(total)
     assert of_scores is not None and of_total is not None
     (queries, keys, scored), (_, values, results) = of_scores, of_total
     is_value = values[-1] in results and values[-1] not in of_total[0]
     given = {*scores.inputs, total.inputs[1]}
+    if is_on_units(scores) or is_on_units(total):
+        return False
     return queries[-1] == keys[-1] and keys[-1] not in scored and is_value and len(given) == len("qkv")
 
 
