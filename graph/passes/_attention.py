@@ -10,9 +10,12 @@ from ...dialects.graph import ApplyOp
 from ..types import dtype_of, shape_of
 from ._product_axes import product_axes
 from ._rewrite import is_constant, is_elementwise, producer, used_once
+from ._units import is_on_units
 
 PRODUCTS = ("batch_matmul", "einsum")
 """Operators that products of attention are."""
+MOST_ELEMENTS = 128
+"""Elements of a key, or of a value, at most, where lanes have all of a value: four of each."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +24,15 @@ class Form:
 
     With `lanes` queries are lanes, and what differs from one to the next in the steps is constant: that of other
     tensors is loaded one by one (12 heads of 512 x 512 x 64 with such a mask take 16.9 ms in one kernel, 16.0 in three;
-    of a constant 14.1 and 14.7).
+    of a constant 14.1 and 14.7). With `most_keys` all keys of a query are in shared memory, a
+    `tile` of them at least.
     """
 
     dtypes: tuple[str, ...]
     least_rows: int = 1
     tile: int = 1
     lanes: bool = False
+    most_keys: int = 0
 
 
 def attention_before(op: ApplyOp, form: Form) -> list[ApplyOp]:
@@ -47,7 +52,11 @@ def attention_before(op: ApplyOp, form: Form) -> list[ApplyOp]:
     if not scored:
         return []
     (of_keys, _), (_, of_values) = _extents(scored[0]), _extents(op)
-    if any(n % form.tile for n in (*of_keys, *of_values)):
+    sizes = (*of_keys, *of_values)
+    if any(n % form.tile for n in sizes):
+        return []
+    fits = form.tile <= shape[-1] <= form.most_keys and max(sizes) <= MOST_ELEMENTS
+    if form.most_keys and not (fits and _is_in_rows(scored[0], op)):
         return []
     return [*scored, softmax, op]
 
@@ -83,6 +92,21 @@ def _sums_last(op: ApplyOp) -> bool:
         return False
     first, second, result = axes
     return first[-1] in second and first[-1] not in result and set(first[:-1]) <= set(result)
+
+
+def _is_in_rows(scores: ApplyOp, total: ApplyOp) -> bool:
+    """True where elements of queries, of keys and of values lie side by side, each in a tensor of its own.
+
+    Products that round their factors are for matrix units, one by one.
+    """
+    of_scores, of_total = product_axes(scores), product_axes(total)
+    assert of_scores is not None and of_total is not None
+    (queries, keys, scored), (_, values, results) = of_scores, of_total
+    is_value = values[-1] in results and values[-1] not in of_total[0]
+    given = {*scores.inputs, total.inputs[1]}
+    if is_on_units(scores) or is_on_units(total):
+        return False
+    return queries[-1] == keys[-1] and keys[-1] not in scored and is_value and len(given) == len("qkv")
 
 
 def _extents(op: ApplyOp) -> tuple[list[int], list[int]]:

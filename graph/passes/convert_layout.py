@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects.graph import ApplyOp, ConstantOp
 from ..operator import operator
 from ..types import infer, shape_of
-from ._rewrite import Before, erase, networks, option
+from ._rewrite import Before, erase, is_constant, networks, option, transposed_order
 
 _WEIGHTS = {
     "conv2d": (2, 3, 1, 0),
@@ -30,9 +30,10 @@ _WEIGHTS = {
 class ConvertLayout(ModulePass):
     """Convolutions, pooling and resizing in the other layout -> the same in `layout`, NCHW or NHWC.
 
-    What stands between them follows (elementwise operators, concatenation, padding, reductions that keep their axes);
-    transposes are left where a layout meets one that must stay, and on weights, where `lw-graph-fold-constants`
-    computes them. Inputs and outputs of the network keep their layout. With three spatial axes NCDHW and NDHWC are
+    What stands between them follows (elementwise operators, concatenation, padding, reductions that keep their axes),
+    and what reads a tensor that the network itself brings from the new layout to the old one; transposes are left where
+    a layout meets one that must stay, and on weights, where `lw-graph-fold-constants` computes them. Inputs and outputs
+    of the network keep their layout. With three spatial axes NCDHW and NDHWC are
     meant.
     """
 
@@ -63,6 +64,8 @@ class _Conversion:
             if isinstance(op, ApplyOp) and self._convert(op):
                 done.append(op)
                 continue
+            if isinstance(op, ApplyOp) and self._is_from_there(op):
+                self.new[op.outputs[0]], self.old[op.outputs[0]] = op.inputs[0], op.outputs[0]
             for position, value in enumerate(op.operands):
                 if value in self.new:
                     op.operands[position] = self._back(value, op)
@@ -77,6 +80,13 @@ class _Conversion:
         if rank not in (4, 5) or not any(v in self.new and len(shape_of(v)) == rank for v in op.inputs):
             return False
         return self._convert_between(op, rank)
+
+    def _is_from_there(self, op: ApplyOp) -> bool:
+        """True for a transpose that the network has itself, from the new layout to the old one."""
+        rank = len(shape_of(op.outputs[0]))
+        if op.operator.data != "transpose" or rank not in (4, 5) or op.inputs[0] in self.new:
+            return False
+        return transposed_order(op) == _inverse(self._axes(rank)) and not is_constant(op.inputs[0])
 
     def _other(self, layout: str) -> str | None:
         """Return the layout to convert an operator to; None where it has it."""

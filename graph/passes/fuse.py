@@ -25,6 +25,10 @@ _LOOKING_UP = ("take", "take_along_axis")
 """Operators that read their first input where data say: what comes before that one is computed first."""
 _MOST_BESIDE = 4
 """Chains beside each other in a group, at most. A choice: what they give is in memory together."""
+LEAST_QUERIES = 16
+"""Queries of attention in float32 that is one kernel on a GPU, at least. A choice: those of a block of threads."""
+_WARP = 32
+"""Lanes that have the elements of a result."""
 _REPEATING = ("broadcast_to", "tile", "repeat", "resize2d")
 """Operators that read an element more than once: what comes before them is computed first."""
 
@@ -41,7 +45,9 @@ class Fuse(ModulePass):
     `depth` is the most operators of a group. With `attention_rows`, two products with a softmax between them and
     elementwise operators before that are one group where they have so many rows at least, of float32; with
     `attention_tile` where that divides the elements of keys and values, of 16-bit floats, with any number of rows. The
-    latter take in a chain that gives the queries, each of which is read once, as their rotation by position.
+    latter take in a chain that gives the queries, each of which is read once, as their rotation by position. With
+    `attention_keys`, such of float32 and at most so many keys are one, of elements in multiples of 32, where there are
+    as many queries as `LEAST_QUERIES`.
     With `views`, chains go on behind views, which are computed with them: on GPUs a launch takes longer than the
     indices do. With `beside`, elements up to which a device is not filled, chains that give tensors of one type of no
     more are one group, which computes all in one loop nest: those that do not depend on each other, or elementwise
@@ -52,6 +58,7 @@ class Fuse(ModulePass):
     depth: int = 64
     attention_rows: int = 0
     attention_tile: int = 0
+    attention_keys: int = 0
     views: bool = False
     beside: int = 0
 
@@ -62,6 +69,8 @@ class Fuse(ModulePass):
                 grouping.join_attention(Form(("float32",), self.attention_rows, lanes=True))
             if self.attention_tile:
                 grouping.join_attention(Form(NARROW_FLOATS, tile=self.attention_tile))
+            if self.attention_keys:
+                grouping.join_attention(Form(("float32",), LEAST_QUERIES, _WARP, most_keys=self.attention_keys))
             grouping.run()
             grouping.take_in_queries()
             grouping.join_chains(self.beside)
@@ -97,7 +106,7 @@ class _Grouping:
             members = attention_before(op, form)
             if members and len(members) <= self.depth and all(len(self.members[self.group[m]]) == 1 for m in members):
                 self._merge({self.group[member] for member in members})
-                if form.tile > 1:
+                if form.tile > 1 and not form.most_keys:
                     self.scored.append(members[0])
 
     def take_in_queries(self) -> None:

@@ -23,7 +23,7 @@ class SinkViews(ModulePass):
     """f(reshape(x), y) -> reshape(f(x, reshape(y))) for elementwise f, so that f can join what gives x.
 
     All that reads the reshape is such an f, with a result of its shape, or the network's output; y has that shape too,
-    or is broadcast along axes that x has as well.
+    or is broadcast along axes that x has as well. Where f can join the product or convolution that gives y, it stays.
     """
 
     name: ClassVar[str] = "lw-graph-sink-views"
@@ -39,6 +39,8 @@ def _sink(op: ApplyOp) -> None:
     source = next((s for v in op.inputs if (s := _viewed(v, wanted)) is not None), None)
     if source is None:
         return
+    if any(_ends_anchor(v) for v in op.inputs if shape_of(v) == wanted):
+        return
     shape = shape_of(source)
     shapes = [_under(shape_of(v), wanted, shape) for v in op.inputs]
     if None in shapes:
@@ -51,6 +53,16 @@ def _sink(op: ApplyOp) -> None:
         inputs.append(inner if inner is not None and shape_of(inner) == under else before.reshape(value, under))
     made = before.apply(op.operator.data, *inputs, label=op.outputs[0].name_hint, **op.options.values)
     replace(op, [before.reshape(made, wanted)])
+
+
+def _ends_anchor(value: SSAValue) -> bool:
+    """True for the result of an anchor, or of elementwise operators behind one, that is read once."""
+    op = value.owner
+    if not isinstance(op, ApplyOp) or not used_once(value):
+        return False
+    if kind_of(op) is Kind.ANCHOR:
+        return True
+    return is_elementwise(op) and any(_ends_anchor(v) for v in op.inputs if shape_of(v) == shape_of(value))
 
 
 def _viewed(value: SSAValue, shape: tuple[int, ...]) -> SSAValue | None:

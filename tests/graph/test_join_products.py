@@ -56,6 +56,14 @@ def test_products_that_round_their_factors_are_joined() -> None:
     ]
 
 
+@pytest.mark.parametrize(("precision", "kernels"), [("tf32", 1), (None, 0)])
+def test_attention_whose_products_round_stays_on_matrix_units(precision: str | None, kernels: int) -> None:
+    """Softmax is a kernel of its own there; in single precision all of it is one on lanes."""
+    found = check(attention_network(Block(batch=1, rows=32, heads=2, size=32)), precision)
+    assert sum(name.endswith("softmax") for name in found) == kernels
+    assert any("softmax_einsum" in name for name in found) == (not kernels)
+
+
 def products_of(rows: int, columns: tuple[int, ...], read: Any) -> int:
     """Count the kernels with a product where a network has several of one tensor, each read in a way."""
     net: Any = lw.Network("products")

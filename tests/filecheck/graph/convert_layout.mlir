@@ -41,3 +41,16 @@ func.func @transposed(%x: tensor<1x4x6x6xf32>) -> tensor<1x8x12x12xf32> {
   %y = lw_graph.apply "conv2d_transpose" (%x, %w) <padding = 1, stride = 2> : (tensor<1x4x6x6xf32>, tensor<4x8x4x4xf32>) -> tensor<1x8x12x12xf32>
   func.return %y : tensor<1x8x12x12xf32>
 }
+
+// The network brings what a product gives from channels-last to channels-first itself, and scales it there.
+// CHECK-LABEL: func.func @brought
+func.func @brought(%p: tensor<1x6x6x4xf32>, %s: tensor<4x1x1xf32>) -> tensor<1x8x6x6xf32> {
+  %w = lw_graph.constant "w" : tensor<8x4x3x3xf32>
+  %q = lw_graph.apply "exp" (%p) : (tensor<1x6x6x4xf32>) -> tensor<1x6x6x4xf32>
+  %x = lw_graph.apply "transpose" (%q) <axes = [0, 3, 1, 2]> : (tensor<1x6x6x4xf32>) -> tensor<1x4x6x6xf32>
+  // CHECK: %z = lw_graph.apply "multiply" (%q, %{{.*}}) : (tensor<1x6x6x4xf32>, tensor<1x1x1x4xf32>) -> tensor<1x6x6x4xf32>
+  %z = lw_graph.apply "multiply" (%x, %s) : (tensor<1x4x6x6xf32>, tensor<4x1x1xf32>) -> tensor<1x4x6x6xf32>
+  // CHECK: %y = lw_graph.apply "conv2d" (%z, %{{.*}}) <layout = "NHWC", padding = 1>
+  %y = lw_graph.apply "conv2d" (%z, %w) <padding = 1> : (tensor<1x4x6x6xf32>, tensor<8x4x3x3xf32>) -> tensor<1x8x6x6xf32>
+  func.return %y : tensor<1x8x6x6xf32>
+}

@@ -1,5 +1,6 @@
 // RUN: xdsl-opt %s -p 'lw-graph-fuse{attention_rows=4}' | filecheck %s
 // RUN: xdsl-opt %s -p 'lw-graph-fuse{attention_rows=5}' | filecheck %s --check-prefix=FEW
+// RUN: xdsl-opt %s -p 'lw-graph-fuse{attention_keys=48}' | filecheck %s --check-prefix=LANES
 
 // CHECK-LABEL: func.func @attention
 // FEW-LABEL: func.func @attention
@@ -58,4 +59,29 @@ func.func @others(%q: tensor<6x4x3xf32>, %k: tensor<6x5x3xf32>, %v: tensor<6x5x7
   %c = lw_graph.apply "softmax" (%b) <axis = 2> : (tensor<6x4x4xf16>) -> tensor<6x4x4xf16>
   %d = lw_graph.apply "batch_matmul" (%c, %a) : (tensor<6x4x4xf16>, tensor<6x4x4xf16>) -> tensor<6x4x4xf16>
   func.return %o, %d : tensor<6x4x7xf32>, tensor<6x4x4xf16>
+}
+
+// On lanes of a GPU: keys lie as queries do, elements of each side by side, and there are no more than are told.
+// LANES-LABEL: func.func @on_lanes
+func.func @on_lanes(%q: tensor<20x2x32xf32>, %k: tensor<48x2x32xf32>, %v: tensor<48x2x64xf32>, %m: tensor<20x48xf32>) -> tensor<20x2x64xf32> {
+  // LANES: lw_graph.group "einsum_add_softmax_einsum"
+  %s = lw_graph.apply "einsum" (%q, %k) <equation = "ibd,jbd->bij"> : (tensor<20x2x32xf32>, tensor<48x2x32xf32>) -> tensor<2x20x48xf32>
+  %z = lw_graph.apply "add" (%s, %m) : (tensor<2x20x48xf32>, tensor<20x48xf32>) -> tensor<2x20x48xf32>
+  %p = lw_graph.apply "softmax" (%z) <axis = 2> : (tensor<2x20x48xf32>) -> tensor<2x20x48xf32>
+  %o = lw_graph.apply "einsum" (%p, %v) <equation = "bij,jbc->ibc"> : (tensor<2x20x48xf32>, tensor<48x2x64xf32>) -> tensor<20x2x64xf32>
+  func.return %o : tensor<20x2x64xf32>
+}
+
+// Keys with their elements a row apart, and more of them.
+// LANES-LABEL: func.func @not_on_lanes
+func.func @not_on_lanes(%q: tensor<2x20x32xf32>, %k: tensor<2x32x48xf32>, %v: tensor<2x48x32xf32>, %l: tensor<2x49x32xf32>, %w: tensor<2x49x32xf32>) -> (tensor<2x20x32xf32>, tensor<2x20x32xf32>) {
+  // LANES-NOT: softmax_batch_matmul
+  // LANES: func.return
+  %s = lw_graph.apply "batch_matmul" (%q, %k) : (tensor<2x20x32xf32>, tensor<2x32x48xf32>) -> tensor<2x20x48xf32>
+  %p = lw_graph.apply "softmax" (%s) <axis = 2> : (tensor<2x20x48xf32>) -> tensor<2x20x48xf32>
+  %o = lw_graph.apply "batch_matmul" (%p, %v) : (tensor<2x20x48xf32>, tensor<2x48x32xf32>) -> tensor<2x20x32xf32>
+  %t = lw_graph.apply "batch_matmul" (%q, %l) <transpose_b = true> : (tensor<2x20x32xf32>, tensor<2x49x32xf32>) -> tensor<2x20x49xf32>
+  %r = lw_graph.apply "softmax" (%t) <axis = 2> : (tensor<2x20x49xf32>) -> tensor<2x20x49xf32>
+  %u = lw_graph.apply "batch_matmul" (%r, %w) : (tensor<2x20x49xf32>, tensor<2x49x32xf32>) -> tensor<2x20x32xf32>
+  func.return %o, %u : tensor<2x20x32xf32>, tensor<2x20x32xf32>
 }

@@ -51,3 +51,17 @@ func.func @diamond(%x: tensor<6x8xf32>, %r: tensor<2x1x8xf32>) -> (tensor<2x3x8x
   %e = lw_graph.apply "multiply" (%c, %d) : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
   func.return %b, %e : tensor<2x3x8xf32>, tensor<2x3x8xf32>
 }
+
+// The sum joins the product that gives its other input, and would lose it below the view.
+// CHECK-LABEL: func.func @joined_already
+func.func @joined_already(%x: tensor<6x4xf32>, %w: tensor<8x4xf32>, %r: tensor<2x3x8xf32>) -> tensor<6x8xf32> {
+  %n = lw_graph.apply "exp" (%r) : (tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %y = lw_graph.apply "dense" (%x, %w) : (tensor<6x4xf32>, tensor<8x4xf32>) -> tensor<6x8xf32>
+  %z = lw_graph.apply "relu" (%y) : (tensor<6x8xf32>) -> tensor<6x8xf32>
+  // CHECK: %v = lw_graph.apply "reshape" (%n)
+  // CHECK-NEXT: %e = lw_graph.apply "add" (%z, %v) : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
+  // CHECK-NEXT: func.return %e
+  %v = lw_graph.apply "reshape" (%n) <shape = [6, 8]> : (tensor<2x3x8xf32>) -> tensor<6x8xf32>
+  %e = lw_graph.apply "add" (%z, %v) : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
+  func.return %e : tensor<6x8xf32>
+}
