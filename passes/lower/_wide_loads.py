@@ -85,7 +85,7 @@ class _Loop:
         base = self._base(load.index)
         if base is None or self.held + trips > MOST_HELD:
             return
-        multiple, first = multiple_of(base), load.offset.data
+        multiple, first = _multiple_of(base), load.offset.data
         widths = list(_widths(trips, multiple, first))
         if max(widths) == 1:
             return
@@ -136,15 +136,15 @@ def _widths(count: int, multiple: int, first: int) -> Iterator[int]:
         at += width
 
 
-def multiple_of(value: SSAValue) -> int:
+def _multiple_of(value: SSAValue) -> int:
     """A number that an index is a multiple of; 0 for zero."""
     owner = value.owner
     if isinstance(owner, arith.ConstantOp):
         return abs(_number(value) or 0)
     if isinstance(owner, arith.MuliOp):
-        return multiple_of(owner.lhs) * multiple_of(owner.rhs)
+        return _multiple_of(owner.lhs) * _multiple_of(owner.rhs)
     if isinstance(owner, arith.AddiOp):
-        return gcd(multiple_of(owner.lhs), multiple_of(owner.rhs))
+        return gcd(_multiple_of(owner.lhs), _multiple_of(owner.rhs))
     return 1
 
 
