@@ -44,6 +44,7 @@ from ._run_ahead import ASYNCHRONOUS, BULK, blocks_of
 from ._starts import Nest, is_start, nests_of_launches, without_joins
 from ._told_apart import element_axes, is_for_the_first, joins_threads, predicate_axes
 from ._unrolled_loops import UnrolledLoops, write_once
+from ._wide_loads import widen_loads
 
 
 class GpuLowering(Lowering):
@@ -94,6 +95,8 @@ class GpuLowering(Lowering):
                 self._allocate_used_in(nest)
         self._nests(nests)
         self.launch.close()
+        if self.warps:
+            widen_loads(self.launch.block)
 
     def _nests(self, nests: Sequence[Nest | JoinOp]) -> None:
         """Write nests in order, those behind a join for the blocks that arrive last."""

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from loopwright import te
 from loopwright.backends.cuda.compile import compile_module, print_cuda
 from loopwright.dialects import kernel
+from loopwright.dialects.buffers import scope_of
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.te import run_te
 from loopwright.passes.lower import _unrolled_loops
@@ -143,3 +144,25 @@ def test_vectors_that_start_evenly_in_some_copies_only_are_copies() -> None:
     module = checked([x, y], steps)
     assert left_to_nvrtc(module) == []
     assert print_cuda(module).source.count("float4") > 0, "rows of even numbers start at multiples of four"
+
+
+def test_what_unrolled_loops_load_from_shared_memory_is_loaded_before_them_as_vectors() -> None:
+    def steps(sch: Schedule) -> None:
+        copy = sch.cache_read("c", "b", "shared")
+        tile = sch.cache_write("c", "c", "local")
+        i, j, k = sch.get_loops("c")
+        j0, j1 = sch.split("c", j, [None, 6])
+        sch.reorder("c", j0, i, k, j1)
+        sch.bind("c", j0, "blockIdx.x")
+        sch.bind("c", i, "threadIdx.x")
+        sch.unroll("c", j1)
+        sch.compute_at(copy, k)
+        sch.bind(copy, sch.get_loops(copy)[-1], "threadIdx.x")
+        sch.reverse_compute_at(tile, i)
+
+    module = checked(matmul(32, 24, 5), steps)
+    source = print_cuda(module).source
+    assert source.count("const float4*>(") == source.count("const float2*>(") == 1
+    unrolled = [op for op in module.walk() if kernel.UNROLL in op.attributes]
+    loads = [op for op in module.walk() if isinstance(op, kernel.LoadOp) and scope_of(op.buffer) == "shared"]
+    assert len(loads) == 2 and not any(op.parent_op() in unrolled for op in loads)
