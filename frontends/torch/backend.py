@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .buckets import Buckets
-from .decompositions import decompositions
 from .dynamo_key import key_of
 from .examples import Examples
-from .graph import CompiledGraph
 from .kept_graphs import keep, kept
 from .options import TorchOptions
 from .recurrent_layers import compiled_around_long_layers, trace_recurrent_layers
-from .versions import Versions, has_symbols
+from .types import has_symbols
+
+if TYPE_CHECKING:
+    from .graph import CompiledGraph
 
 GraphModule = Any
 Compiled = Callable[..., Any]
-Observer = Callable[[CompiledGraph], None]
+Observer = Callable[["CompiledGraph"], None]
 _TO_DO = (
     "num_mutated_inp_runtime_indices",
     "num_outputs_aliased",
@@ -89,6 +89,8 @@ class _Traced:
         import torch
         from torch._dynamo.backends.common import aot_autograd
 
+        from .decompositions import decompositions
+
         training = torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in inputs)
         compiler = aot_autograd(
             fw_compiler=partial(self._graph, "forward", len(inputs)),
@@ -101,6 +103,10 @@ class _Traced:
         return self._direct[0] if self._direct else made
 
     def _graph(self, kind: str, given: int, gm: GraphModule, inputs: Sequence[Any]) -> Compiled:
+        from .buckets import Buckets
+        from .graph import CompiledGraph
+        from .versions import Versions
+
         static = _static_places() if kind == "inference" else frozenset()
         graphs: list[CompiledGraph] = []
 
