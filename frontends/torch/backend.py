@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -12,6 +13,7 @@ from .examples import Examples
 from .kept_graphs import keep, kept
 from .options import TorchOptions
 from .recurrent_layers import compiled_around_long_layers, trace_recurrent_layers
+from .region import RegionWarning
 from .types import has_symbols
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ _TO_DO = (
     "is_rng_op_functionalized",
 )
 """Notes of AOTAutograd's on a graph that are empty or 0 where nothing has to be done around it."""
+
+_GIVES_MEMORY = "Encountered a set_ on a graph input"
+"""In AOTAutograd's refusal of graphs that give an input other memory, as `weight.data *= mask` does."""
 
 
 def __getattr__(name: str) -> Any:
@@ -65,7 +70,13 @@ def compiled_by(options: TorchOptions, observe: Observer | None = None, kernels:
             if found is not None and found.is_bound(example_inputs, options, again):
                 return found.run
         traced = _Traced(options, observe, kernels)
-        made = traced.compiled(gm, example_inputs)
+        try:
+            made = traced.compiled(gm, example_inputs)
+        except AssertionError as error:
+            if _GIVES_MEMORY not in str(error):
+                raise
+            warnings.warn("a graph runs in PyTorch: it gives an input other memory", RegionWarning, stacklevel=2)
+            return gm.forward  # type: ignore[no-any-return]
         if key is not None and traced.whole is not None:
             keep(key, traced.whole)
         return made

@@ -625,6 +625,21 @@ def test_views_of_strides_that_tracing_does_not_know(monkeypatch: pytest.MonkeyP
             close(watched(x), module(x))
 
 
+def test_a_graph_that_gives_a_parameter_other_memory_runs_in_pytorch() -> None:
+    """As PixelCNN's masked convolutions do; AOTAutograd refuses such graphs."""
+
+    class Masked(torch.nn.Linear):
+        def forward(self, x: Any) -> Any:
+            self.weight.data *= mask
+            return super().forward(x)
+
+    mask, module, x = torch.tensor([1.0, 0.0, 1.0]), Masked(3, 4), torch.randn(2, 3)
+    compiled = torch.compile(module, backend="loopwright")
+    with torch.no_grad(), pytest.warns(RegionWarning, match="it gives an input other memory"):
+        close(compiled(x), torch.nn.functional.linear(x, module.weight * mask, module.bias))
+    assert not module.weight[:, 1].any()
+
+
 def test_checked_kernels() -> None:
     module, inputs = model("mlp")
     with torch.no_grad():
