@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -15,6 +14,7 @@ from ..passes.installed import installed_primitives
 from ..passes.pipeline_text import apply_schedule, lower_to_loops
 from .context import create_context
 from .lowering import lower_in_place
+from .package_versions import package_versions
 
 
 def scheduled_kernel(workload: str, schedule: str) -> ModuleOp:
@@ -47,12 +47,7 @@ def parsed_workload(workload: str) -> ModuleOp:
 
 def code_versions(packages: Sequence[str]) -> dict[str, str]:
     """Return versions of what makes the code: packages that are installed, and each pass by its pipeline name."""
-    found: dict[str, str] = {}
-    for package in ("loopwright", "xdsl", "numpy", *packages):
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    found = package_versions(packages)
     factories = pass_factories()
     for name in map(pass_name, module_stems("schedule")):
         found[name] = _version_of(factories[name]())

@@ -4,16 +4,18 @@
 
 Each model (`wild_models.py`; names or beginnings of names choose some) runs in a process of its own, with an empty
 cache and a limit of time, from random weights. Results are a line of JSON each, and a table at the end; a file that
-is there is gone on with. `error` is the largest deviation from eager PyTorch in fp32 (TF32 off) over the largest
+is there is gone on with, and the last line of a model counts.
+`error` is the largest deviation from eager PyTorch in fp32 (TF32 off) over the largest
 value of that output, on inputs that the model was not compiled for; more than 1e-3 is wrong, since networks of 50
 layers on random weights leave 2e-4 between PyTorch and onnxruntime. With `--dtype` weights and inputs of both sides
 are of a 16-bit type, and the deviation is still that from fp32. `FLOPs` is the share of matrix products and
 convolutions in our kernels (`lw.torch.explain`); regions are parts of PyTorch's graphs. Programs of torch.export and
-ONNX are ours as a whole, and `regions` are kernels. Milliseconds are medians of rounds in turn; `first` is the
-seconds until the first result is there, while so many others compile as `--jobs` says; nothing compiles while a model
-is timed. With `--cores` each compiles on so many of its own, and with `--at-once` is timed there while others compile
-and are timed; with `--unexplained` regions and FLOPs are not counted,
-which takes another trace.
+ONNX are ours as a whole, and `regions` are kernels. Milliseconds are medians of rounds in turn, on CUDA devices
+between events; `first` is the seconds until the first result is there, while so many others compile as `--jobs` says;
+nothing compiles while a model is timed. With `--cores` each compiles on so many of its own. With `--at-once` all
+compile, as many at once as `--jobs`, and each is timed when it is ready, while others compile: on a CPU on its own
+`--cores`, beside others that are timed; on a CUDA device one at a time, and again when nothing compiles any more, which
+leaves figures where time ends. With `--unexplained` regions and FLOPs are not counted, which takes another trace.
 """
 
 from __future__ import annotations
@@ -24,14 +26,15 @@ import fcntl
 import json
 import os
 import queue
+import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,33 +49,30 @@ LEAST_CHANGE = 1e-3
 
 Tensors = list[Any]
 Row = dict[str, Any]
+COMPILED = "compiled"
+"""The status of a row that is not timed yet."""
 
 
 def main() -> int:
     options = _options()
     if options.worker:
-        print(json.dumps(measured(options.models[0], options)), flush=True)
+        for row in measured(options.models[0], options):
+            print(json.dumps(row), flush=True)
         return 0
     from wild_models import MODELS
 
-    chosen = [name for name in MODELS if not options.models or name.startswith(tuple(options.models))]
+    wanted = options.models or [""]
+    chosen = list(dict.fromkeys(name for start in wanted for name in MODELS if name.startswith(start)))
     done = _read(options.output, options)
     left = [name for name in chosen if name not in done]
-    with tempfile.NamedTemporaryFile() as own, ThreadPoolExecutor(options.jobs) as pool:
-        turn = options.turn or own.name
-        places: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for number in range(options.jobs):
-            places.put(number)
-        together = len(left) if options.at_once else options.jobs
-        for start in range(0, len(left), together):  # nothing may start to compile while another is timed alone
-            batch = left[start : start + together]
-            for waited in as_completed([pool.submit(_in_a_place, name, options, turn, places) for name in batch]):
-                row = waited.result()
-                done[row["model"]] = row
-                print(_line(row), flush=True)
-                if options.output:
-                    with Path(options.output).open("a") as file:
-                        file.write(json.dumps(row) + "\n")
+    together = max(1, len(left)) if options.at_once else options.jobs
+    for start in range(0, len(left), together):  # nothing may start to compile while another is timed
+        for row in _of_several(left[start : start + together], options):
+            done[row["model"]] = row
+            print(_line(row), flush=True)
+            if options.output:
+                with Path(options.output).open("a") as file:
+                    file.write(json.dumps(row) + "\n")
     print(_table([done[name] for name in chosen], options))
     return int(any(done[name]["status"] != "right" for name in chosen))
 
@@ -87,14 +87,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--peers", nargs="*", choices=list(_PEERS), default=[])
     parser.add_argument("--threads", type=int, help="of all, on a CPU (default: the CPUs that are allowed)")
     parser.add_argument("--cpu-time", action="store_true", help="time by the CPU's seconds, of one thread")
-    parser.add_argument("--limit-s", type=float, default=120, help="a model; it is ended then")
+    parser.add_argument("--limit-s", type=float, default=120, help="until a model is compiled; it is ended then")
     parser.add_argument("--jobs", type=int, default=1, help="compile so many models at once, then time each alone")
     parser.add_argument("--cores", type=int, default=0, help="of each that compiles (default: all)")
-    parser.add_argument(
-        "--turn", metavar="FILE", help="shared by several runs at once, so that one model is timed at a time"
-    )
-    parser.add_argument("--patience-s", type=float, default=0, help="time beside those that still compile then")
-    parser.add_argument("--at-once", action="store_true", help="time each beside the others, on its own `--cores`")
+    parser.add_argument("--at-once", action="store_true", help="compile all, time each when it is ready, and again")
     parser.add_argument("--unexplained", action="store_true", help="count neither regions nor FLOPs")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", help="a file of JSON lines, which is gone on with")
@@ -116,72 +112,130 @@ def _way(options: argparse.Namespace) -> Row:
     return {"device": options.device, "sizes": options.sizes, "via": options.via, "dtype": options.dtype}
 
 
-def _in_a_place(name: str, options: argparse.Namespace, turn: str, places: queue.SimpleQueue[int]) -> Row:
-    number = places.get()
-    try:
-        return _in_a_process(name, options, turn, number)
-    finally:
-        places.put(number)
+def _of_several(names: Sequence[str], options: argparse.Namespace) -> Iterator[Row]:
+    """Rows of models in processes of their own, as they come: two of each that is timed `at_once` and again.
 
-
-def _in_a_process(name: str, options: argparse.Namespace, turn: str, number: int) -> Row:
-    """Measure a model in a process of its own, one of several by `number`; its end, be it a crash, is a row.
-
-    The file `turn` is locked together by those who compile, and by each alone who is timed.
+    A file is locked together by all who compile, and by one process alone that is timed when nothing compiles.
     """
+    slots: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for number in range(options.jobs):
+        slots.put(number)
+    rows: queue.SimpleQueue[Row | None] = queue.SimpleQueue()
+    with tempfile.NamedTemporaryFile() as turn, ThreadPoolExecutor(len(names)) as pool:
+        fcntl.flock(turn, fcntl.LOCK_SH)
+        compiling, lock = [len(names)], threading.Lock()
+
+        def follow(name: str) -> None:
+            number, is_compiling = slots.get(), True
+            for row in _in_a_process(name, options, turn.name, number):
+                if row["status"] != COMPILED:
+                    rows.put(row)
+                if is_compiling:
+                    is_compiling = False
+                    slots.put(number)
+                    with lock:
+                        compiling[0] -= 1
+                        if not compiling[0]:
+                            fcntl.flock(turn, fcntl.LOCK_UN)
+            rows.put(None)
+
+        for name in names:
+            pool.submit(follow, name)
+        ended = 0
+        while ended < len(names):
+            row = rows.get()
+            ended += row is None
+            if row is not None:
+                yield row
+        Path(f"{turn.name}.timed").unlink(missing_ok=True)
+
+
+def _in_a_process(name: str, options: argparse.Namespace, turn: str, number: int) -> Iterator[Row]:
+    """Rows of a model in a process of its own, in a slot by `number`: when it is compiled, and when it has ended."""
+    row = {"model": name, **_way(options)}
+    is_late = threading.Event()
+    with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryFile("w+") as said:
+        ours = {"XDG_CACHE_HOME": cache, "TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor"}
+        command = _command(name, options, turn, number)
+        worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True, env={**os.environ, **ours})
+
+        def end() -> None:
+            is_late.set()
+            worker.kill()
+
+        timer = threading.Timer(options.limit_s, end)
+        timer.start()
+        last = None
+        for line in worker.stdout or ():
+            if line.startswith("{"):
+                timer.cancel()  # what waits for the others to be compiled is not late
+                last = json.loads(line)
+                yield {**row, **last}
+        status = worker.wait()
+        if last is None or (status and not last.get("quiet")):
+            said.seek(0)
+            words = said.read().strip().splitlines() or ["no word"]
+            late = {"status": "too slow", "why": f"not done after {options.limit_s:.0f} s"}
+            yield {**row, **(late if is_late.is_set() else {"status": "failed", "why": f"{status}: {words[-1][:400]}"})}
+
+
+def _command(name: str, options: argparse.Namespace, turn: str, number: int) -> list[str]:
     command = [sys.executable, __file__, name, "--worker", turn, "--device", options.device, "--sizes", options.sizes]
     command += ["--via", options.via, "--rounds", str(options.rounds), "--dtype", options.dtype]
     command += ["--peers", *options.peers]
     command += ["--threads", str(options.threads)] if options.threads else []
-    command += ["--cpu-time"] if options.cpu_time else []
-    command += ["--unexplained"] if options.unexplained else []
-    command += ["--at-once"] if options.at_once else []
-    command += ["--patience-s", str(options.patience_s)]
+    flags = {"--cpu-time": options.cpu_time, "--unexplained": options.unexplained, "--at-once": options.at_once}
+    command += [flag for flag, is_set in flags.items() if is_set]
     if options.cores:
         all_cores = sorted(os.sched_getaffinity(0))
         own = {all_cores[(number * options.cores + k) % len(all_cores)] for k in range(options.cores)}
         command = ["taskset", "-c", ",".join(map(str, sorted(own))), *command]
-    row = {"model": name, **_way(options)}
-    with tempfile.TemporaryDirectory() as cache:
-        try:
-            ended = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                timeout=options.limit_s,
-                env={**os.environ, "XDG_CACHE_HOME": cache, "TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor"},
-            )
-        except subprocess.TimeoutExpired:
-            return {**row, "status": "too slow", "why": f"not done after {options.limit_s:.0f} s"}
-    try:
-        return {**row, **json.loads(ended.stdout.splitlines()[-1])}
-    except (IndexError, ValueError):
-        said = ended.stderr.strip().splitlines() or ["no word"]
-        return {**row, "status": "failed", "why": f"exit {ended.returncode}: {said[-1][:400]}"}
+    return command
 
 
 # -- one model --------------------------------------------------------------------------------------------------------
 
 
-def measured(name: str, options: argparse.Namespace) -> Row:
-    """Compile, compare and time a model."""
+def measured(name: str, options: argparse.Namespace) -> Iterator[Row]:
+    """Rows of a model: when it is compiled and compared, with `at_once` with times; and when it is timed alone."""
     import torch
-    from wild_models import built, other_inputs
 
     turn = os.open(options.worker, os.O_RDONLY)  # closed, and so unlocked, by the end of the process
     fcntl.flock(turn, fcntl.LOCK_SH)
     torch.set_num_threads(_threads(options))
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch._dynamo.config.allow_rnn = True  # otherwise nn.LSTM and nn.GRU stay out of graphs
+    with torch.no_grad():
+        row, functions = _compiled(name, options)
+        if not functions:
+            yield row
+        elif options.at_once:
+            with Path(f"{options.worker}.timed").open("w") as one:
+                if options.device == "cuda":  # where all have cores of their own, and one device
+                    fcntl.flock(one, fcntl.LOCK_EX)
+                yield {**row, **_timed(functions, options), "quiet": False}
+        else:
+            yield {**row, "status": COMPILED}
+        if functions and not (options.at_once and options.device == "cpu"):
+            fcntl.flock(turn, fcntl.LOCK_UN)
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            yield {**row, **_timed(functions, options), "quiet": True}
+
+
+def _compiled(name: str, options: argparse.Namespace) -> tuple[Row, dict[str, Callable[[], object]]]:
+    """Compile and compare a model: its row, and what is to be timed."""
+    import torch
+    from wild_models import built, other_inputs
+
     model, inputs = built(name, options.sizes == "small")
     model, inputs = model.to(options.device), [x.to(options.device) for x in inputs]
     others = other_inputs(inputs)
-    with torch.no_grad(), warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         first, wanted = _flat(model(*inputs)), _flat(model(*others))
         change = _error(first, wanted)
         if change < LEAST_CHANGE:
-            return {"status": "failed", "why": f"the outputs change by {change:.0e} with the inputs"}
+            return {"status": "failed", "why": f"the outputs change by {change:.0e} with the inputs"}, {}
         dtype = getattr(torch, options.dtype)
         model, inputs, others = model.to(dtype), _cast(inputs, dtype), _cast(others, dtype)
         eager_error = _error(_flat(model(*others)), wanted)
@@ -190,7 +244,7 @@ def measured(name: str, options: argparse.Namespace) -> Row:
             run, described = _WAYS[options.via](model, inputs, _target(options))
             run(*inputs)
         except Exception as error:  # of compilers that take all there is: a row of the table
-            return {"status": "failed", "why": f"{type(error).__name__}: {error}"[:600]}
+            return {"status": "failed", "why": f"{type(error).__name__}: {error}"[:600]}, {}
         first_s = time.perf_counter() - start_s
         error = _error(_flat(run(*others)), wanted)
         right = error < max(TOLERANCE[options.dtype], 2 * eager_error)
@@ -203,33 +257,8 @@ def measured(name: str, options: argparse.Namespace) -> Row:
                 functions[f"{peer}_ms"], row[f"{peer}_first_s"] = _PEERS[peer](model, inputs, options)
             except Exception as error:  # the model is still ours to time
                 row[f"{peer}_failed"] = f"{type(error).__name__}: {error}"[:300]
-        with _alone(turn, options):
-            row |= _timed(functions, options)
     left = sorted({str(w.message)[:300] for w in said if "runs in PyTorch" in str(w.message)})
-    return {**row, "left": left} if left else row
-
-
-@contextmanager
-def _alone(turn: int, options: argparse.Namespace) -> Iterator[None]:
-    """Wait for those that compile, as long as patience lasts, and then for the one that is timed."""
-    if options.at_once:
-        yield
-        return
-    if not options.patience_s:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        yield
-        return
-    while True:
-        try:
-            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
-            if time.time() > Path(options.worker).stat().st_mtime + options.patience_s:
-                break
-            time.sleep(0.2)
-    with Path(f"{options.worker}.timed").open("w") as one:
-        fcntl.flock(one, fcntl.LOCK_EX)
-        yield
+    return ({**row, "left": left} if left else row), functions
 
 
 def _cast(tensors: Sequence[Any], dtype: Any) -> Tensors:
@@ -251,9 +280,7 @@ def _inductor(model: Any, inputs: Sequence[Any], options: argparse.Namespace) ->
     import torch
 
     run = torch.compile(model, backend="inductor")
-    start_s = time.perf_counter()
-    run(*inputs)
-    return lambda: run(*inputs), time.perf_counter() - start_s
+    return lambda: run(*inputs), _first_s(run, inputs, 1)
 
 
 def _inductor_replayed(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Peer:
@@ -261,10 +288,19 @@ def _inductor_replayed(model: Any, inputs: Sequence[Any], options: argparse.Name
     import torch
 
     run = torch.compile(model, mode="reduce-overhead")
+    return lambda: run(*inputs), _first_s(run, inputs, 3)
+
+
+def _first_s(run: Callable[..., object], inputs: Sequence[Any], calls: int) -> float:
+    """Seconds of the first calls of what PyTorch's own backend compiles, whose processes end then."""
+    from torch._inductor.async_compile import shutdown_compile_workers
+
     start_s = time.perf_counter()
-    for _ in range(3):
+    for _ in range(calls):
         run(*inputs)
-    return lambda: run(*inputs), time.perf_counter() - start_s
+    taken_s = time.perf_counter() - start_s
+    shutdown_compile_workers()
+    return taken_s
 
 
 def _onnxruntime(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Peer:
@@ -300,19 +336,32 @@ _PEERS: dict[str, Callable[[Any, Sequence[Any], argparse.Namespace], Peer]] = {
 
 
 def _timed(functions: Mapping[str, Callable[[], object]], options: argparse.Namespace) -> Row:
-    import torch
-
-    def call(function: Callable[[], object]) -> None:
-        function()
-        if options.device == "cuda":
-            torch.cuda.synchronize()
-
-    calls = {name: lambda function=function: call(function) for name, function in functions.items()}
-    for warm in calls.values():
+    """Milliseconds of functions in turn."""
+    if options.device == "cuda":
+        return _timed_by_events(functions, options.rounds)
+    for warm in functions.values():
         warm()
     clock = time.process_time if options.cpu_time else time.perf_counter
     pause_s = POOL_PAUSE_S if "onnxruntime" in options.peers else PAUSE_S
-    return {name: seconds * 1e3 for name, seconds in in_turn(calls, options.rounds, clock, pause_s).items()}
+    return {name: seconds * 1e3 for name, seconds in in_turn(functions, options.rounds, clock, pause_s).items()}
+
+
+def _timed_by_events(functions: Mapping[str, Callable[[], object]], rounds: int) -> Row:
+    """Median milliseconds of one call on an idle device, between events, each behind a call that is not timed."""
+    import torch
+
+    found: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(rounds):
+        for name, call in functions.items():
+            call()
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            torch.cuda.synchronize()
+            start.record()
+            call()
+            end.record()
+            torch.cuda.synchronize()
+            found[name].append(start.elapsed_time(end))
+    return {name: statistics.median(times_ms) for name, times_ms in found.items()}
 
 
 def _by_compile(model: Any, inputs: Sequence[Any], target: str) -> tuple[Callable[..., Any], Callable[[], Row]]:

@@ -551,6 +551,40 @@ def _gpt2_decode(small: bool) -> Built:
     return model, (_tokens(50257, 1, 1), _floats(layers, 1, 12, past, 64), _floats(layers, 1, 12, past, 64))
 
 
+def _encoder_of(name: str, inputs: Callable[[bool], tuple[Tensor, ...]], **options: Any) -> Builder:
+    """A model by the name of its class that takes one tensor, of published widths and of less layers where small."""
+
+    def build(small: bool) -> Built:
+        made = getattr(_transformers(), name)
+        fewer = {key: 2 for key in ("num_layers", "encoder_layers", "num_hidden_layers") if small and key in options}
+        first = FirstOutput(made(made.config_class(**{**options, **fewer})), 0)
+        return first, inputs(small)
+
+    return build
+
+
+def _whisper(small: bool) -> Built:
+    transformers = _transformers()
+    layers, frames = (2, 200) if small else (4, 3000)
+    config = transformers.WhisperConfig(encoder_layers=layers, max_source_positions=frames // 2)  # "tiny"
+    return FirstOutput(transformers.WhisperModel(config).encoder, 0), (_floats(1, 80, frames),)
+
+
+def _pixels(side: int) -> Callable[[bool], tuple[Tensor, ...]]:
+    return lambda small: (_floats(1, 3, *[64 if small else side] * 2),)
+
+
+def _detr(small: bool) -> Built:
+    transformers = _transformers()
+    fewer = {"depths": [1, 1, 1, 1]} if small else {}
+    backbone = transformers.ResNetConfig(out_features=["stage4"], **fewer)
+    layers = dict.fromkeys(("encoder_layers", "decoder_layers"), 1 if small else 6)
+    config = transformers.DetrConfig(
+        use_timm_backbone=False, use_pretrained_backbone=False, backbone=None, backbone_config=backbone, **layers
+    )
+    return FirstOutput(transformers.DetrForObjectDetection(config), "logits"), _pixels(512)(small)
+
+
 TEXT: dict[str, Builder] = {
     "hf_bert_base": _text("BertModel", 30522),
     "hf_deberta_v2": _text(
@@ -566,9 +600,18 @@ TEXT: dict[str, Builder] = {
         share_att_key=True,
         norm_rel_ebd="layer_norm",
     ),
+    "hf_detr": _detr,
     "hf_distilbert": _text("DistilBertModel", 30522),
     "hf_gpt2_decode": _gpt2_decode,
     "hf_gpt2_prefill": _gpt2_prefill,
+    "hf_segformer_b0": _encoder_of("SegformerForSemanticSegmentation", _pixels(512), num_labels=150),
+    "hf_t5_encoder": _encoder_of(
+        "T5EncoderModel", lambda small: (_tokens(32128, 1, 16 if small else 128),), num_layers=6
+    ),
+    "hf_wav2vec2": _encoder_of(
+        "Wav2Vec2Model", lambda small: (_floats(1, 4000 if small else 32000),), num_hidden_layers=12
+    ),
+    "hf_whisper_encoder": _whisper,
 }
 
 

@@ -13,6 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from ..dialects.errors import Error
+from ..dialects.plugins import UNIVERSES, plugins
 from ..search.measure.backend_api import load_backend
 from ..storage.binary_cache import BinaryCache
 from ..storage.folders import cache_folder
@@ -126,9 +127,13 @@ def _key(backend: str, job: Job) -> tuple[str, ...]:
 
 
 def made_by(backend: str) -> tuple[str, str]:
-    """Return the versions of what a backend builds with, and what its code is for beside the target: CPU features."""
+    """Return the versions of what a backend builds with, and what its code is for beside the target: CPU features.
+
+    Versions of our passes are left out where a backend has the others alone: the digest of the code counts them.
+    """
     module = load_backend(backend)
-    return json.dumps(module.versions(), sort_keys=True), getattr(module, "machine", str)()  # the latter is optional
+    versions = module.versions if plugins(UNIVERSES) else getattr(module, "toolchain", module.versions)
+    return json.dumps(versions(), sort_keys=True), getattr(module, "machine", str)()  # the latter is optional
 
 
 def models_digest() -> str:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..backends.c_parameters import c_name
-from ..backends.llvm.c_function import CFunction, require_reach
-from ..backends.llvm.emit import KernelText, emit
 from ..backends.llvm.host import cpu_of
-from ..backends.llvm.library import check_path, write_library
-from ..backends.scheduled import scheduled_kernel
 from ..backends.signature import Argument
 from ..dialects.target import Target
 from .runtime.binding import bound
@@ -19,6 +16,10 @@ from .runtime.network import CompiledNetwork
 from .runtime.package import Package
 from .runtime.plan import Port
 from .runtime.signature import Signature, signature_of
+
+if TYPE_CHECKING:
+    from ..backends.llvm.c_function import CFunction
+    from ..backends.llvm.emit import KernelText
 
 
 class CpuNetwork(CompiledNetwork):
@@ -37,6 +38,9 @@ class CpuNetwork(CompiledNetwork):
         workspace for what lies between them; constants are part of the file. ValueError for one that has more of
         these than code can reach.
         """
+        from ..backends.llvm.c_function import require_reach
+        from ..backends.llvm.library import check_path, write_library
+
         who = f"network {self.plan.name}"
         check_path(who, Path(path))
         require_reach(who, self.package.constants)
@@ -44,6 +48,8 @@ class CpuNetwork(CompiledNetwork):
         return write_library(function, path, cpu_of(self._target))
 
     def _function(self, name: str) -> CFunction:
+        from ..backends.llvm.c_function import CFunction
+
         plan, kernels = self.plan, self._texts()
         binding = bound(plan, [Signature(kernel.arguments, (kernel.workspace_bytes,)) for kernel in kernels])
         return CFunction(
@@ -58,6 +64,9 @@ class CpuNetwork(CompiledNetwork):
 
     def _texts(self) -> list[KernelText]:
         """Lower the kernels again: their artifacts are machine code for a process that loads it."""
+        from ..backends.llvm.emit import emit
+        from ..backends.scheduled import scheduled_kernel
+
         texts = [
             emit(scheduled_kernel(workload, kernel.schedule))
             for workload, kernel in zip(self.workloads, self.plan.kernels, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from ..package_versions import package_versions
 from .cpu import cpu_for
 from .executable import Artifact, LlvmExecutable
 from .jit import compile_text
@@ -40,11 +41,17 @@ def device_name() -> str:
 @cache
 def versions() -> dict[str, str]:
     """Return versions of what makes the code: packages, LLVM, and each pass by its pipeline name."""
-    import llvmlite.binding as llvm
-
     from .. import scheduled
 
-    return {"llvm": ".".join(map(str, llvm.llvm_version_info)), **scheduled.code_versions(("llvmlite",))}
+    return {**toolchain(), **scheduled.code_versions(())}
+
+
+@cache
+def toolchain() -> dict[str, str]:
+    """Return those of `versions` that are not our passes, whose code need not be loaded for it."""
+    import llvmlite.binding as llvm
+
+    return {"llvm": ".".join(map(str, llvm.llvm_version_info)), **package_versions(("llvmlite",))}
 
 
 @cache

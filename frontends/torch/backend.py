@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .buckets import Buckets
-from .decompositions import decompositions
 from .dynamo_key import key_of
 from .examples import Examples
-from .graph import CompiledGraph
 from .kept_graphs import keep, kept
 from .options import TorchOptions
 from .recurrent_layers import compiled_around_long_layers, trace_recurrent_layers
-from .versions import Versions, has_symbols
+from .region import RegionWarning
+from .types import has_symbols
+
+if TYPE_CHECKING:
+    from .graph import CompiledGraph
 
 GraphModule = Any
 Compiled = Callable[..., Any]
-Observer = Callable[[CompiledGraph], None]
+Observer = Callable[["CompiledGraph"], None]
 _TO_DO = (
     "num_mutated_inp_runtime_indices",
     "num_outputs_aliased",
@@ -29,6 +31,9 @@ _TO_DO = (
     "is_rng_op_functionalized",
 )
 """Notes of AOTAutograd's on a graph that are empty or 0 where nothing has to be done around it."""
+
+_GIVES_MEMORY = "Encountered a set_ on a graph input"
+"""In AOTAutograd's refusal of graphs that give an input other memory, as `weight.data *= mask` does."""
 
 
 def __getattr__(name: str) -> Any:
@@ -65,7 +70,13 @@ def compiled_by(options: TorchOptions, observe: Observer | None = None, kernels:
             if found is not None and found.is_bound(example_inputs, options, again):
                 return found.run
         traced = _Traced(options, observe, kernels)
-        made = traced.compiled(gm, example_inputs)
+        try:
+            made = traced.compiled(gm, example_inputs)
+        except AssertionError as error:
+            if _GIVES_MEMORY not in str(error):
+                raise
+            warnings.warn("a graph runs in PyTorch: it gives an input other memory", RegionWarning, stacklevel=2)
+            return gm.forward  # type: ignore[no-any-return]
         if key is not None and traced.whole is not None:
             keep(key, traced.whole)
         return made
@@ -89,6 +100,8 @@ class _Traced:
         import torch
         from torch._dynamo.backends.common import aot_autograd
 
+        from .decompositions import decompositions
+
         training = torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in inputs)
         compiler = aot_autograd(
             fw_compiler=partial(self._graph, "forward", len(inputs)),
@@ -101,6 +114,10 @@ class _Traced:
         return self._direct[0] if self._direct else made
 
     def _graph(self, kind: str, given: int, gm: GraphModule, inputs: Sequence[Any]) -> Compiled:
+        from .buckets import Buckets
+        from .graph import CompiledGraph
+        from .versions import Versions
+
         static = _static_places() if kind == "inference" else frozenset()
         graphs: list[CompiledGraph] = []
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from .complex_operators import Convert, converters_from_pairs, converters_to_pairs, joined
 from .errors import UnsupportedNode
-from .folding import real_tensors
-from .importer import FxNode, arguments_of, is_getitem, name_of
+from .fx import FxNode, is_getitem, name_of, real_tensors
+from .importer import arguments_of
 from .spectra import is_quick, to_real_numbers, to_spectrum, transformed
 
 GraphModule = Any

@@ -8,7 +8,7 @@ from inspect import isfunction
 from typing import Any, Protocol
 
 from .errors import UnsupportedNode
-from .importer import FxNode
+from .fx import FxNode
 from .node import aten
 
 Arguments = Mapping[str, Any]

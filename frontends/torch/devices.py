@@ -6,22 +6,20 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ...backends.cuda.driver import MissingCuda, target_of_device
+from ...backends.cuda.driver import target_of_device
 from ...backends.device_array import ALIGNMENT
 from ...backends.targets import resolve_target
-from ...dialects.element import is_float
-from ...dialects.intrinsics import intrinsics
 from ...dialects.target import Target
 from ...graph.runtime.network import CompiledNetwork
-from ...graph.runtime.on_cuda import CudaFrame, CudaNetwork
 from ...graph.runtime.on_llvm import LlvmNetwork
-from ...graph.tasks import attention_tile
-from .node import NO_UNITS, MatrixUnits
 from .types import Array, Tensor, array_of
+
+if TYPE_CHECKING:
+    from ...graph.runtime.on_cuda import CudaFrame, CudaNetwork
 
 _CONSTANT_BYTES = 256
 """Constants on a device take a multiple of so many bytes, so that each starts on a multiple of ALIGNMENT."""
@@ -31,11 +29,6 @@ _KEPT_WORKSPACE_BYTES = 1 << 20
 11.5 that calls take an H200's host (2026-11-27). The bound is a choice: it is memory that a region holds when idle."""
 _MOST_STREAMS = 4
 """So many of them a frame keeps, for as many streams. A choice."""
-
-_CONVOLVED_ON_CPUS = frozenset({"float16"})
-"""Types whose convolutions are ours on CPUs without instructions for them: a ResNet-18 in float16 takes 63 ms of one
-core of a Xeon (AVX512-FP16, which PyTorch uses) as one region, 93 with PyTorch's convolutions, and PyTorch 114.
-Products are as fast or faster in PyTorch (two layers of BERT take 55, 45 and 48 ms)."""
 
 
 class Frame(Protocol):
@@ -126,6 +119,8 @@ class Cuda:
         return array
 
     def load(self, network: CompiledNetwork) -> Loaded:
+        from ...graph.runtime.on_cuda import CudaNetwork
+
         loaded = network.loaded(self._index)
         assert isinstance(loaded, CudaNetwork)
         return _OnCuda(loaded, self._device, self._constants(network.package.constants))
@@ -255,20 +250,3 @@ def region_device(device: Any) -> RegionDevice:
     if device.type == "cpu":
         return Cpu()
     raise ValueError(f"tensors on {device} stay PyTorch's")
-
-
-def matrix_units(device: Any, target: str | None) -> MatrixUnits:
-    """Return what schedules do on matrix units of a device of PyTorch's, on CPUs on instructions for 16-bit factors.
-
-    Nothing on a device that is not here, unless a target says what it is.
-    """
-    if device.type not in ("cpu", "cuda"):
-        return NO_UNITS
-    try:
-        asked = resolve_target(region_device(device).target(target))
-    except MissingCuda:
-        return NO_UNITS
-    factors = frozenset(x.a.element for x in intrinsics(asked) if is_float(x.a.type) and x.a.bytes == 2)
-    if asked.kind == "llvm":  # transposed ones of bfloat16 take 3.0 ms where PyTorch takes 1.0, 3-D ones 3.7 and 1.8
-        return MatrixUnits(factors, attention_tile(asked), factors | _CONVOLVED_ON_CPUS)
-    return MatrixUnits(factors, attention_tile(asked), convolved=factors, upward=factors)

@@ -11,8 +11,7 @@ from typing import Any
 from ...graph.builders import code_digest
 from .kept_networks import NETWORK_CODE
 from .options import TorchOptions
-from .types import Tensor
-from .versions import has_symbols
+from .types import Tensor, has_symbols
 
 GraphModule = Any
 _MODULES = ("torch", "torch.nn.functional", "torch._C._nn", "torch._C._linalg", "torch._C._special", "torch._C._fft")

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .backend import compiled_by
-from .graph import CompiledGraph
-from .importer import FxNode, is_getitem, name_of
+from .fx import FxNode, is_getitem, name_of
 from .options import TorchOptions
 from .recurrent_layers import trace_recurrent_layers
+
+if TYPE_CHECKING:
+    from .graph import CompiledGraph
 
 
 @dataclass(frozen=True)

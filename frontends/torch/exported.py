@@ -12,7 +12,8 @@ from .complex_numbers import take_complex_numbers_apart
 from .decompositions import export_decompositions
 from .errors import TorchImportError
 from .folding import fold_constants
-from .importer import FxNode, GraphImport, add_input, constant_of
+from .fx import FxNode
+from .importer import GraphImport, add_input, constant_of
 from .types import Tensor
 
 ExportedProgram = Any

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .importer import FxNode, is_getitem, name_of
+from .fx import FxNode, is_getitem, name_of, real_tensors
 from .partition import is_view
 
 GraphModule = Any
 Tensor = Any
 _MOST_ELEMENTS = 1 << 20
 """Larger results stay operators: as constants they are memory. Masks and places of 1,024 by 1,024 are folded."""
-
-
-def real_tensors() -> Any:
-    """Return a context in which tensors hold values, also where PyTorch calls a compiler among fake ones."""
-    from torch.utils._python_dispatch import _disable_current_modes
-
-    return _disable_current_modes()
 
 
 def fold_constants(gm: GraphModule, known: Mapping[FxNode, Tensor] | None = None) -> None:

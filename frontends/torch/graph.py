@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .complex_numbers import take_complex_numbers_apart
-from .folding import fold_constants, real_tensors
-from .importer import FxNode
+from .folding import fold_constants
+from .fx import FxNode, real_tensors
 from .options import TorchOptions
 from .partition import copied, loosen_views, partitioned
 from .parts import Part

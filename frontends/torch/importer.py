@@ -10,25 +10,12 @@ from ...graph.network import Network, Value
 from ...te import ExpressionError
 from .discovery import converters
 from .errors import UnsupportedNode
+from .fx import FxNode, is_getitem, name_of
 from .node import NO_UNITS, MatrixUnits, Node
 from .types import Array, Tensor, TensorKind, array_of, kind_of, memory_order
 
-FxNode = Any
-"""A torch.fx.Node, whose `meta["val"]` is a fake tensor, or several."""
-
-
 _CHECKS = frozenset({"_assert_tensor_metadata.default", "_assert_async.default", "_assert_async.msg"})
 """Operators that compute nothing; where there is PyTorch to run them, they run."""
-
-
-def name_of(node: FxNode) -> str:
-    """Return the name and overload of the ATen operator of a node: `add.Tensor`; another call's own name."""
-    target = node.target
-    packet = getattr(target, "_schema", None)
-    if packet is None:
-        return getattr(target, "__name__", str(target))
-    name = str(packet.name)
-    return f"{name.removeprefix('aten::')}.{packet.overload_name or 'default'}"
 
 
 def convert(
@@ -85,11 +72,6 @@ def used_results(node: FxNode) -> frozenset[int]:
     if not isinstance(node.meta["val"], list | tuple):
         return frozenset({0})
     return frozenset(int(user.args[1]) for user in node.users if is_getitem(user) and user.users)
-
-
-def is_getitem(node: FxNode) -> bool:
-    """True for a node that takes one result of several."""
-    return node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem"
 
 
 def _kinds(node: FxNode) -> list[TensorKind | None]:

@@ -12,16 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from types import MethodType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...storage.binary_cache import BinaryCache
 from ...storage.folders import cache_folder
-from .folding import real_tensors
-from .graph import CompiledGraph
+from .fx import real_tensors
 from .options import TorchOptions
 from .parts import Part, PartForm
 from .region import Region
 from .types import Tensor, own_name
+
+if TYPE_CHECKING:
+    from .graph import CompiledGraph
 
 GraphModule = Any
 Key = tuple[str, ...]

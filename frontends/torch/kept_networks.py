@@ -21,8 +21,8 @@ from ...graph.builders import KERNEL_CODE, code_digest, made_by, models_digest
 from ...graph.export import CpuNetwork
 from ...graph.runtime.package import Package, data_of
 from ...graph.runtime.plan import Plan
+from ...search.applied import APPLIED
 from ...search.measure.backend_api import backend_path
-from ...search.records.index import histories
 from ...storage.binary_cache import BinaryCache
 from ...storage.folders import cache_folder
 from .model_key import graph_key
@@ -44,7 +44,7 @@ def key_of(rows: Iterable[str], target: Target, parameters: Mapping[int, Tensor]
 
     That is so on other targets than CPUs, with large parameters, and where histories of tuning are applied around.
     """
-    if target.kind != "llvm" or any(True for _ in histories()):
+    if target.kind != "llvm" or APPLIED.get():
         return None
     if sum(tensor.nbytes for tensor in parameters.values()) > _MOST_PARAMETER_BYTES:
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...storage.folders import cache_folder
-from .importer import FxNode, name_of
+from .fx import FxNode, name_of
 
 
 def records_of(rows: Iterable[str], target: str) -> Path | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .code_key import Key, key_of
 from .examples import Example, Examples
-from .exported import decomposed, kept_tensors
-from .graph import CompiledGraph
 from .kept_graphs import KeptGraph, keep, kept
 from .options import TorchOptions
+
+if TYPE_CHECKING:
+    from .graph import CompiledGraph
 
 Module = Any
 
@@ -67,6 +68,9 @@ def _traced_program(module: Module, arguments: Arguments, options: TorchOptions)
     """Return a module's program, and the names of parameters and buffers by place."""
     import torch
 
+    from .exported import decomposed, kept_tensors
+    from .graph import CompiledGraph
+
     program = decomposed(torch.export.export(module, *arguments))
     signature = program.graph_signature
     written = [*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()]
@@ -94,7 +98,7 @@ def _keep(key: Key, module: Module, program: _Program, names: Sequence[str | Non
         specs = [pytree.treespec_dumps(spec) for spec in (program.in_spec, program.out_spec)]
     except NotImplementedError:  # of a class that has no name to be written by
         return
-    assert isinstance(program.graph, CompiledGraph)
+    assert not isinstance(program.graph, KeptGraph)
     keep(key, program.graph, {"state": names, "specs": specs})
 
 
@@ -132,7 +136,7 @@ class _Again:
         arguments = pytree.tree_map(lambda each: each.zeros() if isinstance(each, Example) else each, self._examples)
         with self._then.settings():
             graph = _traced_program(self._module, arguments, self._options)[0].graph
-        assert isinstance(graph, CompiledGraph)
+        assert not isinstance(graph, KeptGraph)
         return graph
 
 

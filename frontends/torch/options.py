@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ...graph.precision import require_precision
 from .types import TARGET_KINDS
 
 BACKGROUND = "background"
@@ -46,6 +45,8 @@ class TorchOptions:
             kinds = " or ".join(TARGET_KINDS.values())
             raise ValueError(f"graphs of PyTorch are compiled for targets of kind {kinds}, got target {self.target!r}")
         if self.precision is not None:
+            from ...graph.precision import require_precision
+
             require_precision(self.precision)
         if self.tune != BACKGROUND and (isinstance(self.tune, str) or self.tune < 0):
             raise ValueError(f"option tune is seconds or '{BACKGROUND}', got {self.tune!r}")

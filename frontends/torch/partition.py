@@ -7,8 +7,9 @@ from copy import deepcopy
 from functools import cache, partial
 from typing import Any
 
-from .devices import matrix_units
-from .importer import FxNode, is_getitem, name_of, refusal, used_results
+from .fx import FxNode, devices_of, is_getitem, name_of
+from .importer import refusal, used_results
+from .matrix_units import matrix_units
 from .model_key import form_of
 from .node import NO_UNITS, MatrixUnits
 from .operators.attention import ATTENTION
@@ -121,13 +122,6 @@ def _partitioned_on(device: str, gm: GraphModule, refused: dict[FxNode, str]) ->
             refused.update({node: _TOO_SMALL for node in partition.nodes if not is_getitem(node)})
     before = sum(node.op == "call_module" for node in gm.graph.nodes)
     return partitioner.fuse_partitions(kept, prefix=f"fused_{before}_" if before else "fused_")
-
-
-def devices_of(node: FxNode) -> set[Any]:
-    """Return the devices of the tensors that a node reads and gives."""
-    values = [each.meta.get("val") for each in (*node.all_input_nodes, node)]
-    flat = [each for value in values for each in (value if isinstance(value, list | tuple) else [value])]
-    return {each.device for each in flat if hasattr(each, "device")}
 
 
 def _form(node: FxNode, is_folded: bool) -> Hashable | None:

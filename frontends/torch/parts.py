@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...dialects.strides import row_major
-from ...graph.network import Value
-from .importer import FxNode, as_seen
+from .fx import FxNode, devices_of
 from .model_key import rows_of
-from .partition import devices_of
 from .types import memory_order, own_name
+
+if TYPE_CHECKING:
+    from ...graph.network import Value
 
 GraphModule = Any
 
@@ -47,6 +48,8 @@ class Port:
 
     def value(self, value: Value) -> Value:
         """From a tensor as it lies in memory to the one that PyTorch sees."""
+        from .importer import as_seen
+
         return as_seen(value, self.order)
 
     def in_memory(self, value: Value) -> Value:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .importer import FxNode
+from .fx import FxNode
 
 GraphModule = Any
 Compiled = Callable[..., Any]

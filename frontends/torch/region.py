@@ -10,34 +10,28 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...backends.forkable import ForkableLock
 from ...backends.missing import MissingRequirement
 from ...backends.targets import resolve_target
 from ...dialects.target import Target
 from ...graph.builders import BuildError
-from ...graph.chosen_schedules import UntunedWarning
-from ...graph.compiler import compile
 from ...graph.export import CpuNetwork
-from ...graph.layout import in_layout
-from ...graph.network import Network, Value
-from ...graph.precision import in_precision
 from ...graph.runtime.network import CompiledNetwork
-from ...search.measure.check import WrongKernelError
-from .background import tune_beside
 from .collector import old_objects_spared
 from .devices import Frame, Loaded, RegionDevice, region_device
 from .fused_steps import count_fused_steps
-from .importer import FxNode, GraphImport, bug, constant_of
+from .fx import FxNode
 from .kept_networks import Key, keep, kept, key_of
 from .model_key import records_of
 from .options import BACKGROUND, TorchOptions
 from .packed_parameters import PackedParameters
-from .partition import copied, loosen_views
 from .parts import Part, Port, returned
-from .tuning import tune_network
 from .types import Array, Tensor, array_of, kind_of, memory_order
+
+if TYPE_CHECKING:
+    from ...graph.network import Network, Value
 
 Arguments = Sequence[Tensor] | Mapping[int, Tensor]
 """Arguments of a region, or some of them by their places."""
@@ -164,6 +158,8 @@ class Region:
     @cached_property
     def _in_pytorch(self) -> Any:
         """The part as PyTorch runs it; the graph itself, by which records are found, stays as it was traced."""
+        from .partition import copied, loosen_views
+
         return loosen_views(copied(self.graph))
 
     def _run(self, bound: _Bound, arguments: Sequence[Tensor]) -> Any:
@@ -215,10 +211,11 @@ class Region:
                 self._bound = self._of_modules[self._parameters(arguments)] = self._compiled(arguments, device)
             except _FAILURES as error:
                 self._fail(str(error))
-            except WrongKernelError:
-                raise
             except Exception as error:  # a bug of ours is no reason not to run the model
-                if _AT_THE_END in str(error):
+                from ...search.measure.check import WrongKernelError
+                from .importer import bug
+
+                if isinstance(error, WrongKernelError) or _AT_THE_END in str(error):
                     raise
                 self._fail(bug(error))
             return self._bound if self.failure is None else None
@@ -259,8 +256,7 @@ class Region:
         count_fused_steps()
         parameters, constants = PackedParameters(arguments, frozen), {place: arguments[place] for place in frozen}
         given, made = self.ports(constants)
-        with warnings.catch_warnings(), old_objects_spared():
-            warnings.simplefilter("ignore", UntunedWarning)
+        with old_objects_spared():
             compiled = found(constants, device)
         if compiled is None:
             return None
@@ -328,6 +324,9 @@ class Region:
         return target, key_of(self.part.form.rows, target, constants, self._known_records(target))
 
     def _made(self, constants: Mapping[int, Tensor], device: RegionDevice) -> CompiledNetwork:
+        from ...graph.layout import in_layout
+        from ...graph.precision import in_precision
+
         target = resolve_target(device.target(self.options.target))
         net = in_layout(self.network(constants, device.array_of), "auto", target)
         precision = self._precision(target)
@@ -347,6 +346,10 @@ class Region:
         return records if must_exist or (records is not None and Path(records).is_file()) else None
 
     def _tuned(self, net: Network, target: str | Target) -> CompiledNetwork:
+        from ...graph.chosen_schedules import UntunedWarning
+        from ...graph.compiler import compile
+        from .tuning import tune_network
+
         options, records, is_first = self.options, self.records(target), not self.statistics.compilations
         if options.tune and records is None:
             raise ValueError(
@@ -356,7 +359,9 @@ class Region:
             assert records is not None
             tune_network(net, target, records, options.tune)
         known = self._known_records(target)
-        made = compile(net, target, known, check=options.check, copy_constants=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UntunedWarning)
+            made = compile(net, target, known, check=options.check, copy_constants=False)
         if options.tune == BACKGROUND and is_first:
             assert records is not None
             self._tune_beside(made, records)
@@ -364,6 +369,8 @@ class Region:
 
     def _tune_beside(self, made: CompiledNetwork, records: str) -> None:
         if isinstance(made, CpuNetwork):
+            from .background import tune_beside
+
             tune_beside(self, made, records)
         else:
             text = f"{self.name} is not tuned: tuning beside a program is for CPUs; name seconds in the option tune"
@@ -398,6 +405,9 @@ class Region:
 
         Inputs and outputs are those of `ports`, in order.
         """
+        from ...graph.network import Network
+        from .importer import GraphImport, constant_of
+
         placeholders = (node for node in self.graph.graph.nodes if node.op == "placeholder")
         places, net = {node: k for k, node in enumerate(placeholders)}, Network(self.name)
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from .complex_operators import Arguments, Pairs
 from .errors import UnsupportedNode
-from .folding import real_tensors
-from .importer import FxNode
+from .fx import FxNode, real_tensors
 
 Tensor = Any
 _MOST_ELEMENTS = 1 << 24

@@ -79,6 +79,18 @@ def memory_order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...
     return tuple(next(places) if n != 1 else d for d, n in enumerate(shape))
 
 
+def has_symbols(inputs: Sequence[Any]) -> bool:
+    """True where the shapes of a graph's inputs, or the inputs themselves, are not numbers yet."""
+    import torch
+
+    def is_open(value: Any) -> bool:
+        if isinstance(value, torch.Tensor):
+            return any(isinstance(n, torch.SymInt) for n in (*value.shape, *value.stride(), value.storage_offset()))
+        return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
+
+    return any(map(is_open, inputs))
+
+
 def array_of(tensor: Tensor) -> Array:
     """Return a tensor as an array: on the same memory if it is on the CPU, else a copy."""
     import torch

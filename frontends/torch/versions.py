@@ -14,18 +14,6 @@ Key = tuple[Any, ...]
 """Shapes and strides of inputs, and numbers among them."""
 
 
-def has_symbols(inputs: Sequence[Any]) -> bool:
-    """True where the shapes of a graph's inputs, or the inputs themselves, are not numbers yet."""
-    import torch
-
-    def is_open(value: Any) -> bool:
-        if isinstance(value, torch.Tensor):
-            return any(isinstance(n, torch.SymInt) for n in (*value.shape, *value.stride(), value.storage_offset()))
-        return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
-
-    return any(map(is_open, inputs))
-
-
 class Versions:
     """A graph of open shapes: each shape that it is called with is traced and compiled, the first `most` of them.
 

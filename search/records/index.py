@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
-from contextvars import ContextVar, Token
+from contextvars import Token
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,7 @@ from ...dialects.caller import warn_caller
 from ...dialects.target import Target, parse_target
 from ...storage.ownership import require_ours
 from ...storage.whole_file import write_whole
+from ..applied import APPLIED
 from ..workload import ComputeDAG
 from . import file as rec
 from .carried import carry_along
@@ -98,24 +99,20 @@ class History:
     def __enter__(self) -> History:
         if self._token is not None:
             raise RuntimeError("this history is applied already; make another one to apply it again inside")
-        self._token = _contexts.set((*_contexts.get(), self))
+        self._token = APPLIED.set((*APPLIED.get(), self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._token is not None
-        _contexts.reset(self._token)
+        APPLIED.reset(self._token)
         self._token = None
-
-
-_contexts: ContextVar[tuple[History, ...]] = ContextVar("contexts", default=())
-"""The histories applied around this point, outermost first; each thread and task has its own."""
 
 
 def histories() -> tuple[History, ...]:
     """The histories applied around this point, innermost first."""
-    return _contexts.get()[::-1]
+    return APPLIED.get()[::-1]
 
 
 def apply_history_best(records: Source) -> History:

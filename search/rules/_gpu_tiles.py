@@ -88,10 +88,13 @@ def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Targ
 
 def _with_packed(draft: Draft, anchor: Anchor, variant: GpuVariant) -> Anchor:
     """The anchor with its constant operands laid out ahead so that none is turned round as it is copied."""
-    for operand in anchor.operands:
-        if row := packed_row(anchor, variant, operand):
-            layout = (*(name for name in dimension_names(operand) if name != row), row)
-            draft.do(TransformLayout, block=anchor.block, buffer=operand.name, layout=layout)
+    layouts = [
+        (operand.name, (*(name for name in dimension_names(operand) if name != row), row))
+        for operand in anchor.operands
+        if (row := packed_row(anchor, variant, operand))
+    ]
+    for buffer, layout in layouts:  # each step replaces the buffer that an operand of the anchor is
+        draft.do(TransformLayout, block=anchor.block, buffer=buffer, layout=layout)
     found = find_anchor(draft.module, anchor.block)
     assert found is not None
     return found

@@ -580,7 +580,7 @@ def test_region_that_does_not_compile_runs_in_pytorch(
         raise error
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # nothing is kept there
-    monkeypatch.setattr("loopwright.frontends.torch.region.compile", fail)
+    monkeypatch.setattr("loopwright.graph.compiler.compile", fail)
     module, inputs = model("mlp")
     with torch.no_grad(), pytest.warns(RegionWarning, match=f"fused_0 runs in PyTorch: {sentence}"):
         watched = Watched(module)
@@ -619,10 +619,25 @@ def test_views_of_strides_that_tracing_does_not_know(monkeypatch: pytest.MonkeyP
     module.eval()
     with torch.no_grad():
         assert lw.torch.explain(module, x).flops_share == 1
-        monkeypatch.setattr("loopwright.frontends.torch.region.compile", refused)
+        monkeypatch.setattr("loopwright.graph.compiler.compile", refused)
         watched = Watched(module)
         with pytest.warns(RegionWarning):
             close(watched(x), module(x))
+
+
+def test_a_graph_that_gives_a_parameter_other_memory_runs_in_pytorch() -> None:
+    """As PixelCNN's masked convolutions do; AOTAutograd refuses such graphs."""
+
+    class Masked(torch.nn.Linear):
+        def forward(self, x: Any) -> Any:
+            self.weight.data *= mask
+            return super().forward(x)
+
+    mask, module, x = torch.tensor([1.0, 0.0, 1.0]), Masked(3, 4), torch.randn(2, 3)
+    compiled = torch.compile(module, backend="loopwright")
+    with torch.no_grad(), pytest.warns(RegionWarning, match="it gives an input other memory"):
+        close(compiled(x), torch.nn.functional.linear(x, module.weight * mask, module.bias))
+    assert not module.weight[:, 1].any()
 
 
 def test_checked_kernels() -> None:
@@ -672,6 +687,16 @@ def test_the_front_end_loads_without_pytorch() -> None:
     program = "import sys, loopwright as lw; lw.torch.optimize; print('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert run.stdout.strip() == "False"
+
+
+def test_the_front_end_loads_without_the_compiler() -> None:
+    """A process whose networks are kept never needs it, and it takes 1.1 s of CPU to load."""
+    heavy = ("loopwright.te", "loopwright.topi", "loopwright.graph.network", "loopwright.passes.lower")
+    program = (
+        f"import sys, loopwright as lw; lw.torch.optimize; print(*(name for name in sys.modules if name in {heavy}))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert not run.stdout.strip()
 
 
 def test_kernels_take_no_more_threads_than_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from torch_programs import Wrapped  # noqa: E402
 
 import loopwright as lw  # noqa: E402
 from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
+from loopwright.frontends.torch.fx import name_of  # noqa: E402
 from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
-from loopwright.frontends.torch.importer import name_of  # noqa: E402
 from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
 
 nn: Any = torch.nn

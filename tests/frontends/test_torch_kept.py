@@ -12,6 +12,7 @@ import loopwright as lw  # noqa: E402
 from loopwright.frontends.torch import kept_networks, region  # noqa: E402
 from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
 from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
+from loopwright.graph import compiler  # noqa: E402
 from loopwright.storage.binary_cache import CacheWarning  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
@@ -27,13 +28,13 @@ def cache(own_cache: Path, nothing_compiled: None) -> Path:
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the networks that are compiled from here on."""
     made: list[str] = []
-    compile = region.compile
+    compile = compiler.compile
 
     def counted(net: Any, *given: Any, **options: Any) -> Any:
         made.append(net.name)
         return compile(net, *given, **{**options, "processes": 1})
 
-    monkeypatch.setattr(region, "compile", counted)
+    monkeypatch.setattr(compiler, "compile", counted)
     return made
 
 

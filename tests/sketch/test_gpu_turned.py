@@ -107,6 +107,15 @@ def test_constant_weights_of_a_product_are_packed_along_its_columns() -> None:
             np.testing.assert_allclose(got, task.reference.expected[0], rtol=1e-4, atol=1e-4)
 
 
+def test_a_constant_before_another_operand_is_packed() -> None:
+    """Packing it replaces the buffer that the anchor knew it by."""
+    weight, data = te.placeholder((52, 48), name="weight", constant=True), te.placeholder((40, 48), name="data")
+    k = te.reduce_axis((0, 48), name="k")
+    product = te.compute((52, 40), lambda j, i: te.sum(weight[j, k] * data[i, k], axis=k), name="product")
+    sketches = lw.SearchTask([weight, data, product], target=H200).sketches
+    assert any('lw-transform-layout{block="product" buffer="weight"' in sketch.template for sketch in sketches)
+
+
 @pytest.mark.parametrize(("columns", "constant"), [(52, False), (51, True)])
 def test_other_weights_are_turned_as_they_are_copied(columns: int, constant: bool) -> None:
     """Those that a caller gives anew, and rows of which vectors do not start at multiples of their size."""
