@@ -1,22 +1,38 @@
-"""The convolutions of a network that are computed by Winograd's transforms, since they are faster so on record."""
+"""The convolutions of a network that are computed by Winograd's transforms, on record or untuned."""
 
 from __future__ import annotations
 
+from ..dialects.graph import GroupOp
 from ..dialects.target import Target, parse_target
 from ..search.records.match import same_device
 from .chosen_schedules import KnownSchedules
 from .network import Network
-from .passes.winograd import take_tiles
+from .passes._rewrite import option
+from .passes.winograd import convolution_of, take_tiles
 from .tasks import GroupTask, group_tasks, winograd_tasks
+from .types import dtype_of, shape_of
+
+UNTUNED_TILE = 2
+"""Extent of the tiles that are taken without records. They are as exact as the direct way (docs/network.md has the
+errors of both), tiles of 4 are not."""
+
+FEWEST_CHANNELS = 32
+"""Channels, read and written, from which on untuned convolutions with channels last take them: 24 channels of 80x80
+take 1.54 times as long so, 32 of 56x56 1.02, 32 of 28x28 to 64 1 / 1.75, 40 of 30x30 1 / 1.39, 64 of 112x112
+1 / 1.56, 512 of 14x14 1 / 1.75, 512 of 7x7 1 / 1.2; of 17 layers of 40 channels and more each takes less (one core of
+an Emerald Rapids, seconds of the CPU)."""
 
 
 def with_winograd(grouped: Network, target: Target, known: KnownSchedules) -> Network:
-    """A network of groups with Winograd's transforms in those whose record by them is faster than the direct one.
+    """A network of groups with Winograd's transforms in those that they are known or expected to be faster in.
 
-    `grouped` is used up. A group is compared as a whole: both kernels compute the same of the same, from what the group
-    reads to its epilogue, but for weights that are transformed ahead.
+    That is where their record is faster than the direct one, and on CPUs, without a record of the direct way, where
+    untuned kernels gain (`gains_untuned`). `grouped` is used up. A group is compared as a whole: both kernels compute
+    the same of the same, from what the group reads to its epilogue, but for weights that are transformed ahead.
     """
-    if not known.names("winograd"):
+    recorded = known.names("winograd")
+    groups = [op for op in grouped.function.body.block.ops if isinstance(op, GroupOp)]
+    if not recorded and not any(gains_untuned(group, target) for group in groups):
         return grouped  # without building computations that cannot be on record
     tile_sizes: dict[int, int | None] = {}
     taken = False
@@ -31,14 +47,24 @@ def with_winograd(grouped: Network, target: Target, known: KnownSchedules) -> Ne
     return grouped.transform("lw-graph-fold-constants,dce") if taken else grouped
 
 
+def gains_untuned(group: GroupOp, target: Target) -> bool:
+    """True for a group on a CPU whose convolution is expected to be faster by transforms, both ways untuned."""
+    found = convolution_of(group) if target.kind == "llvm" else None
+    if found is None or dtype_of(found.inputs[0]) != "float32" or option(found, "layout") != "NHWC":
+        return False
+    given, made = shape_of(found.inputs[0]), shape_of(found.outputs[0])
+    return min(given[3], made[3]) >= FEWEST_CHANNELS
+
+
 def _faster(pair: GroupTask, target: Target, known: KnownSchedules) -> int | None:
     """The extent of tiles by which a group is fastest on record; None for the direct way.
 
-    The direct way stays without a record of its own, at equal times, and where they were measured on other devices.
+    The direct way stays at equal times, and where they were measured on other devices; without a record of its own it
+    stays but for what gains untuned.
     """
     direct = known.best(pair.task)
     if direct is None:
-        return None
+        return UNTUNED_TILE if gains_untuned(pair.group, target) else None
     device, best_s, chosen = parse_target(direct.record.target), direct.record.time_s, None
     for size, task in winograd_tasks(pair, target).items():
         found = known.best(task)

@@ -41,6 +41,7 @@ from .records.match import Choice, counted_reasons
 from .sketch.as_python import as_python
 from .sketch.generate import generate_sketches
 from .sketch.likely import STEPS, SURE, SURE_ON_CPU, likeliest, sure_near_the_least
+from .sketch.one_core import as_on_one_core
 from .sketch.rule import SketchRule, checked_rules
 from .sketch.sketch import Sketch
 from .tune.deadline import Deadline
@@ -147,15 +148,28 @@ class SearchTask:
     def default_schedule(self) -> str:
         """The schedule of an untuned build, and the first trial of a search.
 
-        Where a cost model ships for such targets, the candidate of all sketches that it likes best of some thousand;
-        else the defaults of the first sketch, or on CPUs of a sure one that is estimated near it.
+        Where a cost model ships for such targets, the candidate of all sketches that it likes best of some thousand,
+        or of one core of them, for which they are then as on one; else the defaults of the first sketch, or on CPUs of
+        a sure one that is estimated near it.
         """
-        first, model = self.sketches[0], self._model
+        sketches, model = self._compared
+        first = sketches[0]
         if model is None:
-            sure = None if self.target.is_gpu else sure_near_the_least(self.sketches, SURE_ON_CPU)
+            sure = None if self.target.is_gpu else sure_near_the_least(sketches, SURE_ON_CPU)
             return (sure or first).schedule((sure or first).default)
         rounds, near = (STEPS, SURE) if self.target.is_gpu else (0, SURE_ON_CPU)
-        return likeliest(self.sketches, model, model.doubt, rounds, near)
+        return likeliest(sketches, model, model.doubt, rounds, near)
+
+    @property
+    def _compared(self) -> tuple[list[Sketch], General | None]:
+        """The sketches, and the model that compares their candidates: on several cores that of one, as on one."""
+        if self._model is not None or self.target.kind != "llvm":
+            return self.sketches, self._model
+        alone = replace(self.target, cores=1)
+        model = model_for(alone, self.compute_dag.dtype)
+        if model is None:
+            return self.sketches, None
+        return as_on_one_core(self.sketches, self.compute_dag.for_target(alone), alone, self.target.cores), model
 
     @property
     def _model(self) -> General | None:

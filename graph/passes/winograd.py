@@ -80,6 +80,12 @@ def take_tiles(group: GroupOp, tile_size: int) -> None:
     replace(group, copy.outputs)
 
 
+def convolution_of(group: GroupOp) -> ApplyOp | None:
+    """Return the convolution of a group that transforms can compute; None where it has none."""
+    found = _convolution(group)
+    return None if found is None else found[0]
+
+
 def _transformed(before: Before, conv: ApplyOp, weight: SSAValue, tile_size: int) -> SSAValue:
     return before.apply("winograd_weight_transform", weight, **_weight_options(conv, tile_size))
 

@@ -25,14 +25,14 @@ _X86 = "x86_64"
 _VECTORS = ((32, 16), (64, 32))
 """Bytes and registers of AVX2's and AVX-512's vectors."""
 _MOST_CORES = 1
-"""Cores of the CPUs that it was trained on. For four, what it picks of measured candidates takes 1.69 times the best
-one's time, the rules' choice 1.44 times."""
+"""Cores of the CPUs that it was trained on. With features of four, what it picks of measured ones takes 1.69 times
+the best one's time, the rules' choice 1.44 times: it is asked about candidates as on one core (`as_on_one_core`)."""
 
 
 def model_for(target: Target, dtype: str | None) -> General | None:
     """Return the model that ships for a target's kind, where it was trained on such targets and element types.
 
-    Of CPUs these are one core with AVX2 or AVX-512, in fp32: for others the rules' estimates decide.
+    Of CPUs these are one core with AVX2 or AVX-512, in fp32; of several it may be asked as of one.
     """
     return shipped_model(target.kind) if target.kind != "llvm" or _is_known_cpu(target, dtype) else None
 

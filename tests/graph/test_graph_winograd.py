@@ -11,9 +11,11 @@ import pytest
 from small_networks import SMALL, feeds_of
 
 import loopwright as lw
-from loopwright.dialects.graph import ApplyOp
+from loopwright.dialects.graph import ApplyOp, GroupOp
+from loopwright.dialects.target import parse_target
+from loopwright.graph.chosen_winograd import gains_untuned
 from loopwright.graph.pipeline import PREPARE
-from loopwright.graph.tasks import GROUPED
+from loopwright.graph.tasks import GROUPED, grouping_for
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import Record
 
@@ -156,6 +158,44 @@ def test_without_times_that_compare_a_convolution_is_direct() -> None:
     assert tile_sizes(lw.compile(net, TARGET, [wide, *records[1:]], processes=1)) == [0, 4]
     with lw.apply_history_best(records):
         assert tile_sizes(lw.compile(net, TARGET, processes=1)) == [4, 4]
+
+
+def wide_convolution(channels: int = 32, layout: str = "NHWC") -> lw.Network:
+    net = lw.Network("wide")
+    last = layout == "NHWC"
+    weight = np.random.default_rng(0).normal(size=(3, 3, channels, channels)).astype(np.float32)
+    data = net.input("data", (1, 7, 6, channels) if last else (1, channels, 7, 6))
+    kept = net.constant(weight if last else np.ascontiguousarray(weight.transpose(3, 2, 0, 1)), "w")
+    net.output(net.relu(net.conv2d(data, kept, padding=1, layout=layout)))
+    return net
+
+
+@pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
+def test_untuned_convolutions_of_many_channels_take_tiles_of_2_on_cpus() -> None:
+    net = wide_convolution()
+    compiled = lw.compile(net, TARGET, processes=1)
+    assert tile_sizes(compiled) == [2]
+    assert tile_sizes(lw.compile(net, TARGET, processes=1, winograd=False)) == [0]
+    (direct,), _ = lw.extract_tasks(net, TARGET)
+    assert tile_sizes(lw.compile(net, TARGET, records_of([direct], [1]), processes=1)) == [0]
+    feeds = feeds_of(net)
+    (want,) = net.evaluate(**feeds)
+    np.testing.assert_allclose(compiled.executor()(*feeds.values()), want, atol=1e-5 * float(np.abs(want).max()))
+
+
+@pytest.mark.parametrize(
+    ("net", "target", "gains"),
+    [
+        (wide_convolution(), TARGET, True),
+        (wide_convolution(24), TARGET, False),
+        (wide_convolution(layout="NCHW"), TARGET, False),
+        (wide_convolution(), "cuda model=h200", False),
+    ],
+)
+def test_which_convolutions_gain_untuned(net: lw.Network, target: str, gains: bool) -> None:
+    device = parse_target(target)
+    (group,) = (op for op in net.transform(grouping_for(device)).module.walk() if isinstance(op, GroupOp))
+    assert gains_untuned(group, device) is gains
 
 
 def test_weights_of_two_kernels_are_transformed_for_those_that_take_it() -> None:

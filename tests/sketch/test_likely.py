@@ -1,5 +1,6 @@
 """The candidate that analytic models like best, which untuned kernels for CUDA devices take."""
 
+import re
 from dataclasses import replace
 from math import prod
 
@@ -153,12 +154,25 @@ def half_matmul(m: int, n: int, k: int) -> list[te.Tensor]:
 
 
 def test_defaults_stay_where_no_model_ships() -> None:
-    for name, target in (
-        ("dense", "llvm cores=2"),
-        ("dense", "opencl model=mali-t860"),
+    for workload, target in (
+        (lambda: half_matmul(64, 48, 96), "llvm cores=2"),
+        (SAMPLES["dense"], "opencl model=mali-t860"),
     ):
-        task = lw.SearchTask(SAMPLES[name], target=target)
+        task = lw.SearchTask(workload, target=target)
         assert task.default_schedule == task.sketches[0].schedule(task.sketches[0].default)
+
+
+def channels_apart() -> list[te.Tensor]:
+    data, weight = te.placeholder((1, 28, 28, 192), name="data"), te.placeholder((3, 3, 192, 1), name="weight")
+    return [data, weight, topi.nn.depthwise_conv2d_nhwc(data, weight, 1, 1, 1)]
+
+
+def test_on_several_cores_the_model_of_one_chooses() -> None:
+    alone, together = (lw.SearchTask(channels_apart, target=f"llvm model=haswell cores={cores}") for cores in (1, 2))
+    first = together.sketches[0]
+    assert together.default_schedule != first.schedule(first.default)
+    assert ",lw-parallel{" in together.default_schedule
+    assert re.sub(r",lw-parallel{[^}]*}", "", together.default_schedule) == alone.default_schedule
 
 
 def test_of_few_candidates_all_are_looked_at_and_none_twice() -> None:

@@ -1,0 +1,41 @@
+"""Sketches for several cores as a cost model of one core sees them: the work of all, without their parallel loops."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.target import Target
+from ...passes.schedule.parallel import Parallel
+from ..features.of_sketch import SketchFeatures
+from .hole import Columns
+from .sketch import Sketch
+
+_PARALLEL = re.compile(rf",{Parallel.name}{{[^}}]*}}")
+
+
+def as_on_one_core(sketches: Sequence[Sketch], module: ModuleOp, alone: Target, cores: int) -> list[Sketch]:
+    """Return sketches for so many cores, described as on a target of one: what is chosen has its parallel loops.
+
+    `module` is the workload with the target `alone`. Estimates are the seconds of all cores together, so that it counts
+    where some wait for others. Convolutions of channels apart, of which estimates alone take padded copies, run in a
+    third of the time so (960 channels of 7x7 on two threads 59 us by the estimates, 17 on one by the model; 192 of
+    28x28 115 and 43; two virtual cores of an Emerald Rapids that share a real one).
+    """
+    return [replace(sketch, describe=_described(sketch, module, alone, cores)) for sketch in sketches]
+
+
+def _described(sketch: Sketch, module: ModuleOp, alone: Target, cores: int) -> SketchFeatures:
+    prior = sketch.prior
+
+    def together(columns: Columns) -> npt.NDArray[np.float64]:
+        assert prior is not None
+        return prior(columns) * cores
+
+    text = _PARALLEL.sub("", sketch.template)
+    return SketchFeatures(module, alone, sketch.name, text, None if prior is None else together)
