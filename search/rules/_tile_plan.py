@@ -12,6 +12,7 @@ from ...dialects.element import element_bytes
 from ...dialects.strides import row_major
 from ...dialects.target import Target
 from ..estimates import cache_traffic as traffic
+from ..estimates.product_model import ProductModel
 from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, ReduceAxis, TiledAxis, TileModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole, Kind, Limit
@@ -23,6 +24,7 @@ from ._lanes import threads_pay, upto
 from ._reduce_steps import UNROLLED, covers, divides, divides_badly, steps_of
 from ._row_panel import covers_padded, padded_blocks, panel_rows, row_operand, turned_rows
 from ._turned_epilogue import stored_apart_cycles, turning_cycles
+from .few_rows import MOST_ROWS as MOST_ROWS_OF_DOTS
 
 SMALL = 8
 """A reduce axis up to this extent, such as a filter's, is kept whole or unrolled whole. With 4 seven of 58 default
@@ -290,6 +292,16 @@ class TilePlan:
         return channels and deep and terms >= LONG_SUM and not self.variant.windows
 
     @property
+    def is_product(self) -> bool:
+        """True for products of two matrices, also in batches, but for those of few rows, which may be dot products."""
+        anchor = self.anchor
+        plain = all(e.is_constant or e.as_axis() is not None for o in anchor.operands for e in o.indices)
+        if len(anchor.operands) != 2 or not plain or anchor.pads or not all(map(anchor.moved_alone, anchor.operands)):
+            return False
+        wide = anchor.wide_operand(Operand.is_next_along)
+        return wide is None or anchor.kept_results(wide) > MOST_ROWS_OF_DOTS
+
+    @property
     def is_line(self) -> bool:
         """True for lanes along rows of pixels as one line, that each tile packs, in sums over channels alone.
 
@@ -476,7 +488,8 @@ def tile_model(plan: TilePlan) -> TileModel:
         or _is_strided(plan, operand)
         for operand in plan.moving
     )
-    return TileModel(
+    kind = ProductModel if plan.is_product else TileModel
+    return kind(
         target=plan.target,
         outer=tuple((a.name, a.extent) for a in plan.outer),
         rows=tuple(TiledAxis(t.axis.name, t.axis.extent, t.middle.name, t.inner.name) for t in plan.rows),
