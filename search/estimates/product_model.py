@@ -35,8 +35,8 @@ VISIT_CYCLES = 1.0
 """Cycles to load and store a vector of sums for a block of steps, where the first-level cache has it."""
 VISIT_L2_CYCLES, VISIT_FAR_CYCLES = 6.0, 12.0
 """The same beyond, where the sums of a cache tile take more than half of the first-level cache, or of the second."""
-L2_KEPT = 0.875
-"""Part of the second-level cache that keeps what is used again. With 0.5, 0.63, 0.75 and 0.95 what is estimated least
+L2_KEPT = 0.75
+"""Part of the second-level cache that keeps what is used again. With 0.5, 0.63, 0.88 and 0.95 what is estimated least
 takes as long within 1.3%; 1453 x 256 x 1511 in tiles of 8 x 3, whose panels take three quarters of it, takes 9.0 ms,
 and was estimated at 13.7 with 0.5 (an Emerald Rapids)."""
 OUT_CYCLES = 17.0
@@ -52,6 +52,10 @@ FREE_WAYS = 10
 """Lines of a set of the first-level cache that are left to such rows, of 12 on current Intel cores (a choice)."""
 L3_BYTES_PER_CYCLE, MEMORY_BYTES_PER_CYCLE = 12.0, 8.0
 """Bytes from the cache that cores share, and from memory, of each core."""
+PAGES_APART = 1.5
+"""Factor of that where vectors are read in place from rows a page apart or more, as nothing fetches them ahead. With 1
+and 2 what is estimated least takes 1.043 and 1.047 times the fastest one's time, 1.040 with this; 128 x 124 x 3663 in
+tiles of 14 x 2 was estimated at 1.2 ms with 1, and takes 2.1 to 2.7."""
 WAITED_FOR = 0.55
 """Part of what these deliver that arithmetic does not hide."""
 PACKED_IN_CYCLES, PACKED_APART_CYCLES, PACKED_FAR_CYCLES = 0.45, 2.0, 9.0
@@ -133,8 +137,8 @@ class ProductModel(TileModel):
 
     def _results(self, c: Columns) -> Array:
         """Cycles to store results that nothing hides."""
-        several = c[self.vector.middle] > 1
-        for axis in self.rows:
+        several = (c[self.vector.middle] > 1) & any(axis.middle for axis in self.reduce)
+        for axis in self.rows if any(axis.middle for axis in self.reduce) else ():
             several = several | ((c[axis.middle] > 1) & (axis.extent > c[axis.inner]))
         results = prod(int(extent) for extent in self._all.values()) / prod(a.extent for a in self.reduce)
         lines = results * self.element_bytes / LINE_BYTES
@@ -151,7 +155,10 @@ class ProductModel(TileModel):
         touched = (*self.operands, self.result)
         ways = (L2_WAYS, 0)[: len(levels)]
         moved = bytes_into([size for size, _ in levels], touched, self._register_tile(c), self._loops(c), ways)
-        return np.asarray(sum(one / rate for one, (_, rate) in zip(moved, levels, strict=True)))
+        moving = [o for o in self.operands if self.vector.name in o.axes]
+        apart = any(stride >= L1_WAY_BYTES for o in moving for stride in o.strides[-2:-1])
+        found = np.asarray(sum(one / rate for one, (_, rate) in zip(moved, levels, strict=True)))
+        return np.asarray(found * (PAGES_APART if apart else 1.0))
 
     def _packing(self, c: Columns, visits: Array) -> Array:
         """Cycles to lay operands out, in each tile and before all of them."""

@@ -68,3 +68,19 @@ def test_estimates_choose_tiles_of_products_but_for_few_rows(rows: int, columns:
     assert any(sketch.sure for sketch in task.sketches) is sure
     first = task.sketches[0]
     assert not sure or task.default_schedule == first.schedule(first.default)
+
+
+def test_register_tiles_of_short_sums_store_their_results() -> None:
+    """Odd extents, beside the interpreter; the buffer of sums is a register tile's."""
+    task = lw.SearchTask(partial(product, 30, 45, 27), target="llvm cores=2")
+    sketches = [sketch for sketch in task.sketches if sketch.name.endswith("_once")]
+    assert {sketch.name for sketch in sketches} == {"j_direct_once", "j_root_once", "j_inner_once"}
+    for sketch in sketches:
+        for row in sketch.sample(np.random.default_rng(0), 2):
+            assert "_block" not in "".join(sketch.columns(row[None]))
+            task.build(sketch.schedule(row), check=True)
+
+
+def test_long_sums_are_added_up_in_blocks() -> None:
+    task = lw.SearchTask(partial(product, 64, 64, 1024), target=XEON)
+    assert not any("_once" in sketch.name for sketch in task.sketches)
