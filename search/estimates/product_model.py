@@ -56,6 +56,11 @@ PAGES_APART = 1.5
 """Factor of that where vectors are read in place from rows a page apart or more, as nothing fetches them ahead. With 1
 and 2 what is estimated least takes 1.043 and 1.047 times the fastest one's time, 1.040 with this; 128 x 124 x 3663 in
 tiles of 14 x 2 was estimated at 1.2 ms with 1, and takes 2.1 to 2.7."""
+MOST_PAGES, PAGE_CYCLES = 96, 8.0
+"""Pages whose addresses the first level translates (Golden Cove's entries for loads), and cycles more of each step of a
+register tile where a block of steps reads vectors in place from more rows, each on a page of its own. With 0 what is
+estimated least takes 1.040 times the fastest one's time, with 4, 8 and 16 1.035; 64 x 2752 x 1664 in blocks of 1376
+rows was estimated at 4.8 ms with 0, and takes 10.7."""
 WAITED_FOR = 0.55
 """Part of what these deliver that arithmetic does not hide."""
 PACKED_IN_CYCLES, PACKED_APART_CYCLES, PACKED_FAR_CYCLES = 0.45, 2.0, 9.0
@@ -76,7 +81,8 @@ class ProductModel(TileModel):
         steps, tiles, sums = self._tiled(c)
         work = steps * total * np.where(self._registers(c) >= self.target.vector_registers, FULL_REGISTERS, 1.0)
         work = work + tiles * total * (STEP_CYCLES / self._unrolled(c) + SHARED_SET_CYCLES * self._lines_lost(c))
-        work = work + visits * sums * self._visit_cycles(c) + self._results(c)
+        pages = np.where(self._is_apart & (block > MOST_PAGES), PAGE_CYCLES, 0.0)
+        work = work + tiles * total * pages + visits * sums * self._visit_cycles(c) + self._results(c)
         far = self._far(c)
         cycles = np.maximum(work, far) + WAITED_FOR * far + self._packing(c, visits) + self.turning
         tasks = self._tasks(c)
@@ -111,6 +117,12 @@ class ProductModel(TileModel):
         """True where vectors are read in place, and rows begin anywhere."""
         moving = [o for o in self.operands if self.vector.name in o.axes]
         return any(stride % self.target.vector_bytes for o in moving for stride in o.strides[:-1])
+
+    @property
+    def _is_apart(self) -> bool:
+        """True where vectors are read in place, from rows a page apart or more."""
+        moving = [o for o in self.operands if self.vector.name in o.axes]
+        return any(stride >= L1_WAY_BYTES for o in moving for stride in o.strides[-2:-1])
 
     def _lines_lost(self, c: Columns) -> Array:
         """Lines of rows of a register tile that share a set beyond its ways."""
@@ -155,10 +167,8 @@ class ProductModel(TileModel):
         touched = (*self.operands, self.result)
         ways = (L2_WAYS, 0)[: len(levels)]
         moved = bytes_into([size for size, _ in levels], touched, self._register_tile(c), self._loops(c), ways)
-        moving = [o for o in self.operands if self.vector.name in o.axes]
-        apart = any(stride >= L1_WAY_BYTES for o in moving for stride in o.strides[-2:-1])
         found = np.asarray(sum(one / rate for one, (_, rate) in zip(moved, levels, strict=True)))
-        return np.asarray(found * (PAGES_APART if apart else 1.0))
+        return np.asarray(found * (PAGES_APART if self._is_apart else 1.0))
 
     def _packing(self, c: Columns, visits: Array) -> Array:
         """Cycles to lay operands out, in each tile and before all of them."""
