@@ -1,7 +1,7 @@
 """Estimate of a tiled product of two matrices on a CPU: what its register tiles take, cut ones too, and what is far.
 
 Its numbers were fitted together to 2,358 candidates of 40 products (2 to 120 million multiply-adds, drawn at random;
-one core of an Emerald Rapids on a quiet host). What is estimated least takes 1.05 times the fastest candidate's time in
+one core of an Emerald Rapids on a quiet host). What is estimated least takes 1.035 times the fastest one's time in
 geometric mean, by the estimates of other reductions 1.23 times, and by the cost model that ships 1.15 times.
 """
 
