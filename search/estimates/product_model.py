@@ -1,7 +1,7 @@
 """Estimate of a tiled product of two matrices on a CPU: what its register tiles take, cut ones too, and what is far.
 
 Its numbers were fitted together to 2,358 candidates of 40 products (2 to 120 million multiply-adds, drawn at random;
-one core of an Emerald Rapids on a quiet host). What is estimated least takes 1.035 times the fastest one's time in
+one core of an Emerald Rapids on a quiet host). What is estimated least takes 1.033 times the fastest one's time in
 geometric mean, by the estimates of other reductions 1.23 times, and by the cost model that ships 1.15 times.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from ...dialects.target import LINE_BYTES
 from ..sketch.hole import Columns
-from .cache_traffic import KEPT, bytes_into
+from .cache_traffic import bytes_into
 from .tile_model import (
     CYCLES_PER_S,
     FAR_L2,
@@ -35,10 +35,6 @@ VISIT_CYCLES = 1.0
 """Cycles to load and store a vector of sums for a block of steps, where the first-level cache has it."""
 VISIT_L2_CYCLES, VISIT_FAR_CYCLES = 6.0, 12.0
 """The same beyond, where the sums of a cache tile take more than half of the first-level cache, or of the second."""
-L2_KEPT = 0.75
-"""Part of the second-level cache that keeps what is used again. With 0.5, 0.63, 0.88 and 0.95 what is estimated least
-takes as long within 1.3%; 1453 x 256 x 1511 in tiles of 8 x 3, whose panels take three quarters of it, takes 9.0 ms,
-and was estimated at 13.7 with 0.5 (an Emerald Rapids)."""
 OUT_CYCLES = 17.0
 """Cycles to store a line of results that is copied from the sums of several register tiles: stores of one go on beside
 the next one's sums. Of 256 x 64 x 3424 tiles of 12 rows x 2 vectors take 698 us, the fastest of several of them 834.
@@ -160,9 +156,7 @@ class ProductModel(TileModel):
     def _far(self, c: Columns) -> Array:
         """Cycles that come from beyond the second-level cache take."""
         shared_bytes = self.target.l3_bytes // self.target.cores
-        levels = [
-            (self.target.l2_bytes * L2_KEPT / KEPT, L3_BYTES_PER_CYCLE if shared_bytes else MEMORY_BYTES_PER_CYCLE)
-        ]
+        levels = [(self.target.l2_bytes, L3_BYTES_PER_CYCLE if shared_bytes else MEMORY_BYTES_PER_CYCLE)]
         levels += [(shared_bytes, MEMORY_BYTES_PER_CYCLE)] if shared_bytes else []
         touched = (*self.operands, self.result)
         ways = (L2_WAYS, 0)[: len(levels)]

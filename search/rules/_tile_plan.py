@@ -132,7 +132,7 @@ def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = (
         for panel in _panels(anchor, group):
             runs = groups if panel == "direct" or anchor is within else ""
             yield Variant(group, panel, False, runs=runs, phases=phases)
-            if is_product(anchor) and anchor.reduce[-1].extent in range(SMALL + 1, MOST_AT_ONCE + 1):
+            if is_product(anchor, target) and anchor.reduce[-1].extent in range(SMALL + 1, MOST_AT_ONCE + 1):
                 yield Variant(group, panel, False, runs=runs, at_once=True)
             if anchor.pads and (panel == "direct" or left_out(windows, group)):
                 yield Variant(group, panel, True, runs=runs, windows=left_out(windows, group), phases=phases)
@@ -163,8 +163,14 @@ def phases_apart(windows: Sequence[PaddedWindow], vector: Sequence[Axis]) -> tup
     return tuple(w for w in windows if w.moves_back and w.spatial not in lanes and w.part(1, 1) < 1)
 
 
-def is_product(anchor: Anchor) -> bool:
-    """True for products of two matrices, also in batches, but for those of few rows, which may be dot products."""
+def is_product(anchor: Anchor, target: Target) -> bool:
+    """True for products of two matrices on one core, also in batches, but for those of few rows: dot products may be.
+
+    On two threads 55 products took as long by estimates of products as by others in the mean, 0.4 to 1.8 times (the
+    host of an H200).
+    """
+    if target.cores > 1:
+        return False
     plain = all(e.is_constant or e.as_axis() is not None for o in anchor.operands for e in o.indices)
     if len(anchor.operands) != 2 or not plain or anchor.pads or not all(map(anchor.moved_alone, anchor.operands)):
         return False
@@ -497,7 +503,7 @@ def tile_model(plan: TilePlan) -> TileModel:
         or _is_strided(plan, operand)
         for operand in plan.moving
     )
-    kind = ProductModel if is_product(plan.anchor) else TileModel
+    kind = ProductModel if is_product(plan.anchor, plan.target) else TileModel
     return kind(
         target=plan.target,
         outer=tuple((a.name, a.extent) for a in plan.outer),

@@ -72,7 +72,7 @@ def test_estimates_choose_tiles_of_products_but_for_few_rows(rows: int, columns:
 
 def test_register_tiles_of_short_sums_store_their_results() -> None:
     """Odd extents, beside the interpreter; the buffer of sums is a register tile's."""
-    task = lw.SearchTask(partial(product, 30, 45, 27), target="llvm cores=2")
+    task = lw.SearchTask(partial(product, 30, 45, 27), target="llvm cores=1")
     sketches = [sketch for sketch in task.sketches if sketch.name.endswith("_once")]
     assert {sketch.name for sketch in sketches} == {"j_direct_once", "j_root_once", "j_inner_once"}
     for sketch in sketches:
