@@ -65,7 +65,8 @@ class VersionsOp(Guard):
     """A nest that is written twice: `lw_loop.versions (29 - g * 16 - f >= 0) { lw_loop.for f in 16 { ... } }`.
 
     Where the conditions, which are those of blocks, loads or masks in it, hold for all of the loops in it, they are not
-    asked for again: the version for whole tiles. The other one, for the rest, asks for them element by element.
+    asked for again: the version for whole tiles. The other one, for the rest, asks for them element by element; on a
+    CPU it is for the one tile that an edge cuts, where there is one, in which each element is needed or not.
     Versions of nests in it are in both.
     """
 

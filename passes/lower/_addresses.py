@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects.index import Atom, Div, IndexExpr, Lookup, Mod, Term, atom_axes, axis
 from ...dialects.kernel import INTEGER_PREDICATES, CompareOp, LanesOp, MaskOp, mask_type, vector_of
 from ...dialects.layout import Swizzle
+from ._cut_tiles import Cut
 from ._lanes import lane_step, same_for_lanes
 from ._loop_values import Known, LoopValues
 
@@ -70,6 +71,8 @@ class Addresses(LoopValues):
         self.lane: str | None = None
         self.lanes = 1
         self.known: frozenset[IndexExpr] = frozenset()
+        self.cuts: tuple[Cut, ...] = ()
+        """Those that the tile has which is being written."""
         self._positions: dict[SSAValue, IndexExpr] = {}
         self._wide: set[str] = set()
         """Positions that were read, of which each lane has its own."""
@@ -286,6 +289,8 @@ class Addresses(LoopValues):
     def test(self, expr: IndexExpr) -> IndexExpr:
         """An expression that is not negative just where `expr` is not: without the lane, where lanes agree."""
         expr = self.fixed(expr)
+        for cut in self.cuts:
+            expr = cut.told(expr)
         return expr if self.lane is None else same_for_lanes(expr, self.lane, self.lanes)
 
     def condition(self, expr: IndexExpr) -> SSAValue | bool:

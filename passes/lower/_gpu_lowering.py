@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import product
 from math import prod
+from typing import ClassVar
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, i64
@@ -56,6 +57,7 @@ class GpuLowering(Lowering):
     the threads of a warp pass values on directly.
     """
 
+    most_cuts: ClassVar[int] = 0
     launch: Launch
     """The one that is being written."""
 

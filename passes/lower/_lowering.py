@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import ClassVar
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, MemRefType
@@ -21,6 +22,7 @@ from ._addresses import Addresses, Scope
 from ._block_body import BodyWriter
 from ._block_plan import BlockPlan
 from ._branches import branch, under
+from ._cut_tiles import Cut, cut_of, whole_steps
 from ._launch import allocate_first
 from ._loop_values import Known
 from ._starts import is_start
@@ -35,6 +37,9 @@ LOCAL_BYTES = 65536
 class Lowering:
     """Writes a function for the threads of a CPU."""
 
+    most_cuts: ClassVar[int] = 2
+    """Axes of which the cut tile has a version of its own: with both axes of a product's tile there are four."""
+
     def __init__(self, func: FuncOp, gpu: bool = False) -> None:
         self.func = func
         old = func.body.block
@@ -44,6 +49,8 @@ class Lowering:
         self.placements = placements_of(func)
         self.plans = {block: BlockPlan(block, self.placements) for block in blocks_in(func)}
         self.ranges: dict[VersionsOp, dict[str, tuple[int, int]]] = {}
+        self.cutting: tuple[IndexExpr, ...] = ()
+        """The conditions that hold for a part of what is written."""
         self.writer = BodyWriter(self.at, self.buffers, aligned=gpu)
         self.tiles = None if gpu else TileWriter(self.at, self.buffers, self.plans)
         for new, argument in zip(self.entry.args, old.args, strict=True):
@@ -103,10 +110,73 @@ class Lowering:
         under(self.at, tested, lambda: self._children(op))
 
     def _versions(self, op: VersionsOp) -> None:
-        """Write a nest; where whole tiles are the rule, once for them and once for the rest."""
+        """Write a nest; where whole tiles are the rule, once for them and once for the rest.
+
+        Where it is known which tile an edge cuts, there is a version for that one, in which each copy is needed or not,
+        and none of the tiles behind it.
+        """
+        self._write_versions(op, list(filter(self._open, op.conditions)), self.most_cuts)
+
+    def _write_versions(self, op: VersionsOp, conditions: list[IndexExpr], cuts: int) -> None:
+        found = self._first_cut(op, conditions) if cuts else None
+        if found is None:
+            self._whole_and_rest(op, conditions)
+            return
+        condition, cut, (whole, some) = found
+        left = [c for c in conditions if c != condition]
+
+        def of_whole() -> None:
+            before, self.at.known = self.at.known, self.at.known | {condition}
+            self._write_versions(op, left, cuts - 1)
+            self.at.known = before
+
+        def of_cut() -> None:
+            before, self.at.cuts, self.cutting = (
+                (self.at.cuts, self.cutting),
+                (*self.at.cuts, cut),
+                (*self.cutting, condition),
+            )
+            self._write_versions(op, left, cuts - 1)
+            self.at.cuts, self.cutting = before
+
+        self._either(whole, of_whole, lambda: self._either(some, of_cut))
+
+    def _first_cut(
+        self, op: VersionsOp, conditions: Iterable[IndexExpr]
+    ) -> tuple[IndexExpr, Cut, tuple[SSAValue | bool, SSAValue | bool]] | None:
+        """The first condition that cuts one tile, and whether it holds for all of a tile and for some of it.
+
+        All blocks of the nest have it, so that nothing is run where it holds for none.
+        """
+        inside = self._ranges(op)
+        shared = [c for c in conditions if all(c in block.conditions for block in blocks_in(op))]
+        for condition in shared:
+            fixed = self.at.test(condition)
+            cut = cut_of(fixed, inside)
+            if cut is None or self.at.lane in fixed.axes():
+                continue
+            part = interval_of(fixed, inside)
+            whole = self.at.condition(part.low)
+            if whole is not True:
+                return condition, cut, (whole, self.at.condition(part.low + (part.extent - 1)))
+        return None
+
+    def _either(
+        self, test: SSAValue | bool, then: Callable[[], None], otherwise: Callable[[], None] | None = None
+    ) -> None:
+        """Write what is run by a test that may be known."""
+        if not isinstance(test, bool):
+            branch(self.at, test, then, otherwise)
+        elif test:
+            then()
+        elif otherwise is not None:
+            otherwise()
+
+    def _whole_and_rest(self, op: VersionsOp, conditions: Iterable[IndexExpr]) -> None:
+        """Write a nest once for the tiles for which conditions hold, and once for the others, which ask for them."""
         tests: list[SSAValue] = []
         hold: list[IndexExpr] = []
-        for condition in filter(self._open, op.conditions):
+        for condition in conditions:
             value = self.at.condition(interval_of(self.at.fixed(condition), self._ranges(op)).low)
             if value is not False:
                 hold.append(condition)
@@ -191,14 +261,37 @@ class Lowering:
         del self.at.ranges[op.loop_name]
 
     def _serial(self, op: ForOp) -> None:
-        block, known = Block(arg_types=[IndexType()]), self.at.known
-        end = self._end(op)
+        cut = self._whole_steps(op)
+        if cut is None:
+            self._repeat(op, self.at.known)
+            return
+        condition, steps, more = cut
+        if steps:
+            self._repeat(op, self.at.known | {condition}, steps)
+        if more:
+            with self.at.valued(op.loop_name, steps, (steps, steps)):
+                self._children(op)
+
+    def _repeat(self, op: ForOp, known: frozenset[IndexExpr], steps: int | None = None) -> None:
+        """Write a loop of so many steps, in which conditions are known; without a number to its end."""
+        block, before = Block(arg_types=[IndexType()]), self.at.known
+        end = self._end(op) if steps is None else self.at.constant(steps)
+        self.at.known |= known
         self._within(op, block)
-        self.at.known = known
+        self.at.known = before
         block.add_op(scf.YieldOp.create())
         bounds = [self.at.constant(0), end, self.at.constant(1)]
         self.at.here.block.add_op(scf.ForOp.create(operands=bounds, regions=[Region(block)]))
         self.at.here.loads.clear()
+
+    def _whole_steps(self, op: ForOp) -> tuple[IndexExpr, int, bool] | None:
+        """A condition that cuts a loop, the steps in which it holds, and whether there is one more that it cuts."""
+        for condition in self.cutting if not op.ends else ():
+            fixed = self.at.test(condition)
+            found = whole_steps(fixed, op.loop_name, widest_ranges(loops_in(op)))
+            if found is not None and found[0] < op.size:
+                return condition, *found
+        return None
 
     def _end(self, op: ForOp) -> SSAValue:
         """The loop's end, before which the predicates that it ends by hold: they need no test inside."""

@@ -12,6 +12,7 @@ from ...dialects.element import element_bytes
 from ...dialects.strides import row_major
 from ...dialects.target import Target
 from ..estimates import cache_traffic as traffic
+from ..estimates.product_model import ProductModel
 from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, ReduceAxis, TiledAxis, TileModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole, Kind, Limit
@@ -23,6 +24,7 @@ from ._lanes import threads_pay, upto
 from ._reduce_steps import UNROLLED, covers, divides, divides_badly, steps_of
 from ._row_panel import covers_padded, padded_blocks, panel_rows, row_operand, turned_rows
 from ._turned_epilogue import stored_apart_cycles, turning_cycles
+from .few_rows import MOST_ROWS as MOST_ROWS_OF_DOTS
 
 SMALL = 8
 """A reduce axis up to this extent, such as a filter's, is kept whole or unrolled whole. With 4 seven of 58 default
@@ -34,6 +36,9 @@ hole more for all."""
 FUSED_BELOW = 16
 """Vectors of the last axis below which it may be one with the axis before, so that few lanes are idle. With 4 one of 58
 default schedules changes, in 0.94 of the time; with 64 none (Zen 3)."""
+MOST_AT_ONCE = 512
+"""Terms of a product, at most, that register tiles add up at once, so that each stores its results. A choice: with more
+of them the caches keep less of what is used again, and sums in a buffer are no more than a thirtieth of the work."""
 SHORTEST_RUN = 4
 """Filters of a group, at least, that are tiled as those of one convolution are; fewer are read each for itself. With 4
 128 channels in 32 groups of 56x56 take 0.35 ms, each for itself 0.73 (Emerald Rapids, one core)."""
@@ -82,7 +87,8 @@ class Variant:
     `epilogue` is in the tile or apart. `runs` is the axis whose tiles stay in a run of filters that read the same data.
     Where `packs_rows` is set the operand of the rows is packed too, before all tiles if the other one is, else in a
     tile. `windows` are those of which tiles leave out the steps that read padding alone, which takes taps around
-    channels; along `phases` each place is a task, and the taps that it has not are left out.
+    channels; along `phases` each place is a task, and the taps that it has not are left out. Sums that are taken
+    `at_once` are of all terms, and stored by their register tile.
     """
 
     vector: tuple[Axis, ...]
@@ -93,6 +99,7 @@ class Variant:
     packs_rows: bool = False
     windows: tuple[PaddedWindow, ...] = ()
     phases: tuple[PaddedWindow, ...] = ()
+    at_once: bool = False
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -105,7 +112,8 @@ class Variant:
         apart = "_apart" if self.epilogue == "apart" else ""
         rows = "_rows" if self.packs_rows else ""
         taps = "_taps" if self.phases else ""
-        return f"{'_'.join(self.axes)}_{self.panel}{rows}{pads}{taps}{apart}"
+        once = "_once" if self.at_once else ""
+        return f"{'_'.join(self.axes)}_{self.panel}{rows}{pads}{taps}{once}{apart}"
 
 
 def direct_variant(anchor: Anchor) -> Variant:
@@ -124,6 +132,8 @@ def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = (
         for panel in _panels(anchor, group):
             runs = groups if panel == "direct" or anchor is within else ""
             yield Variant(group, panel, False, runs=runs, phases=phases)
+            if is_product(anchor, target) and anchor.reduce[-1].extent in range(SMALL + 1, MOST_AT_ONCE + 1):
+                yield Variant(group, panel, False, runs=runs, at_once=True)
             if anchor.pads and (panel == "direct" or left_out(windows, group)):
                 yield Variant(group, panel, True, runs=runs, windows=left_out(windows, group), phases=phases)
             if panel != "direct" and row_operand(anchor, group) is not None:
@@ -151,6 +161,21 @@ def phases_apart(windows: Sequence[PaddedWindow], vector: Sequence[Axis]) -> tup
     """
     lanes = {axis.name for axis in vector}
     return tuple(w for w in windows if w.moves_back and w.spatial not in lanes and w.part(1, 1) < 1)
+
+
+def is_product(anchor: Anchor, target: Target) -> bool:
+    """True for products of two matrices on one core, also in batches, but for those of few rows: dot products may be.
+
+    On two threads 55 products took as long by estimates of products as by others in the mean, 0.4 to 1.8 times (the
+    host of an H200).
+    """
+    if target.cores > 1:
+        return False
+    plain = all(e.is_constant or e.as_axis() is not None for o in anchor.operands for e in o.indices)
+    if len(anchor.operands) != 2 or not plain or anchor.pads or not all(map(anchor.moved_alone, anchor.operands)):
+        return False
+    wide = anchor.wide_operand(Operand.is_next_along)
+    return wide is None or anchor.kept_results(wide) > MOST_ROWS_OF_DOTS
 
 
 def _grouped_axis(anchor: Anchor) -> str:
@@ -349,7 +374,7 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     padded = still is not None and variant.panel != "ahead"
     taps = {window.tap for window in (*variant.windows, *variant.phases)}
     in_turn = sorted(anchor.reduce, key=lambda axis: axis.name not in taps)  # of which tiles leave some out as a whole
-    reduce = tuple(_reduce_tile(anchor.block, axis, padded) for axis in in_turn)
+    reduce = tuple(_reduce_tile(anchor.block, axis, padded, variant.at_once) for axis in in_turn)
     holes = [lanes, vectors, vector_middle]
     holes += [hole for tile in by_reuse for hole in (tile.inner, tile.middle)]
     holes += [hole for tile in reduce for hole in (tile.unroll, tile.block) if hole is not None]
@@ -425,7 +450,9 @@ def _row_choices(extent: int, odd: bool) -> tuple[int, ...]:
     return tuple(sorted({*upto(ROW_TILES, extent), *more}))
 
 
-def _reduce_tile(block: str, axis: Axis, may_be_padded: bool) -> ReduceTile:
+def _reduce_tile(block: str, axis: Axis, may_be_padded: bool, at_once: bool) -> ReduceTile:
+    if at_once:
+        return ReduceTile(axis, None, _hole(block, f"{axis.name}_unroll", steps_of(axis.extent).unrolls, 4, "unroll"))
     if axis.extent <= SMALL:
         return ReduceTile(axis, None, _hole(block, f"{axis.name}_unroll", (1, axis.extent), 1, "unroll"))
     if may_be_padded and divides_badly(axis.extent):
@@ -476,7 +503,8 @@ def tile_model(plan: TilePlan) -> TileModel:
         or _is_strided(plan, operand)
         for operand in plan.moving
     )
-    return TileModel(
+    kind = ProductModel if is_product(plan.anchor, plan.target) else TileModel
+    return kind(
         target=plan.target,
         outer=tuple((a.name, a.extent) for a in plan.outer),
         rows=tuple(TiledAxis(t.axis.name, t.axis.extent, t.middle.name, t.inner.name) for t in plan.rows),

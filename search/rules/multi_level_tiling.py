@@ -30,7 +30,17 @@ from ..structure.padding import padded_windows
 from ..structure.strides import WIDEST_STRIDE, accesses, output_bytes
 from ._ahead import pack_ahead
 from ._structures import tile_anchors
-from ._tile_plan import SHORTEST_LINE, TilePlan, Variant, block_limits, direct_variant, plan_tiles, tile_model, variants
+from ._tile_plan import (
+    SHORTEST_LINE,
+    TilePlan,
+    Variant,
+    block_limits,
+    direct_variant,
+    is_product,
+    plan_tiles,
+    tile_model,
+    variants,
+)
 from ._turned_epilogue import turning_cycles
 from .injective import spread
 from .strided_phases import reads_phases
@@ -82,11 +92,12 @@ class MultiLevelTiling(SketchRule):
 class _TileLoops:
     """Loops of a tiled reduction: those over `tasks` as one, the outermost one over blocks of steps, the lanes.
 
-    `blocks` is the loop over tasks where no reduce axis is blocked.
+    `blocks` is the loop over tasks where no reduce axis is blocked. In `results` sums are complete.
     """
 
     tasks: str
     blocks: str
+    results: str
     lanes: str
 
 
@@ -94,7 +105,7 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     """Apply all steps of a plan; the model of what came out."""
     model = tile_model(plan)  # before arguments that are packed ahead are replaced
     draft.add(*plan.numbers)
-    draft.sure += plan.is_sure or plan.is_line
+    draft.sure += plan.is_sure or plan.is_line or is_product(plan.anchor, plan.target)
     draft.limits += block_limits(plan)
     if plan.still is not None:
         _keep_sums(draft, plan)
@@ -210,7 +221,8 @@ def _tile(draft: Draft, plan: TilePlan) -> _TileLoops:
     draft.do(Vectorize, block=block, loop=lanes)
     for name in [*unrolled, *registers]:
         draft.do(Unroll, block=block, loop=name)
-    return _TileLoops(task, blocks[0] if blocks else task, lanes)
+    results = cache_tile[-1] if plan.variant.at_once else task
+    return _TileLoops(task, blocks[0] if blocks else task, results, lanes)
 
 
 def _keep_sums(draft: Draft, plan: TilePlan) -> None:
@@ -227,7 +239,7 @@ def _accumulate(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
     block, out, buffer = plan.block, plan.anchor.epilogue, plan.anchor.output
     if out is None:
         out = buffer = f"{plan.anchor.output}_tile"
-    draft.do(ReverseComputeAt, block=out, loop=loops.tasks)
+    draft.do(ReverseComputeAt, block=out, loop=loops.results)
     fused = plan.variant.axes
     if len(fused) > 1 or plan.variant.vector[-1] != plan.anchor.spatial[-1]:
         names = [e.as_axis() for e in draft.block(block).write_indices[0]]

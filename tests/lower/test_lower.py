@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from lowered_runs import check_lowering, exact_inputs, lowered
-from xdsl.dialects import scf
+from xdsl.dialects import math, scf
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from loopwright import te, topi
@@ -37,8 +38,8 @@ def check(tensors: Sequence[te.Tensor], steps: Steps | str = "", *wanted: Any, r
     return check_lowering(sch.module, inputs, [np.asarray(e) for e in expected], rtol=rtol, atol=rtol / 10)
 
 
-def count(module: ModuleOp, kind: type) -> int:
-    return sum(isinstance(op, kind) for op in module.walk())
+def count(op: Operation, kind: type) -> int:
+    return sum(isinstance(inner, kind) for inner in op.walk())
 
 
 def placeholder(name: str, *shape: int, dtype: str = "float32") -> te.Tensor:
@@ -417,6 +418,25 @@ def test_masked_loads_on_borders(vectorized: str) -> None:
     check(convolution(7), steps, convolved(1))
 
 
+@pytest.mark.parametrize("steps", [1, 4])
+def test_nothing_is_asked_for_while_a_cut_tile_is_summed(steps: int) -> None:
+    """Rows, columns and terms that tiles do not divide: which copies of the last tile are needed is told before."""
+
+    def tiled(sch: Schedule) -> None:
+        for axis, factors in (("i", (None, 2, 4)), ("j", (None, 1, 8)), ("k", (None, 16 // steps, steps))):
+            sch.split("c", axis, factors)
+        sch.reorder("c", "i0", "j0", "k0", "j1", "i1", "k1", "k2", "i2", "j2")
+        sch.unroll("c", "k2")
+        sch.unroll("c", "i2")
+        sch.vectorize("c", "j2")
+
+    module = check(matmul(13, 21, 30), tiled)
+    around = [op for op in module.walk() if isinstance(op, scf.ForOp) and count(op, math.FmaOp)]
+    innermost = [op for op in around if not any(other is not op for other in op.walk() if other in around)]
+    assert {count(loop, math.FmaOp) for loop in innermost} == {4 * steps, steps}, "rows 0 to 11, and row 12"
+    assert not any(count(loop, scf.IfOp) for loop in innermost)
+
+
 def test_whole_tiles_are_written_apart() -> None:
     """The inside of a padded image, and whole tiles, come without a test: the nest is there twice."""
     data = placeholder("data", 13, 13)
@@ -437,7 +457,8 @@ def test_whole_tiles_are_written_apart() -> None:
         [any(isinstance(x, kernel.LoadOp) and x.mask is not None for x in region.walk()) for region in op.regions]
         for op in twice
     ]
-    assert masked == [[True, True], [False, True], [False, True]], "rows inside of the image or not, columns in both"
+    columns = [[True, True], [False, True]]  # whole tiles, of which those inside of the image ask nothing, and the last
+    assert masked == [[True, True], *columns, *columns], "rows inside of the image or not, columns in both"
     left_out = [
         op for op in module.walk() if isinstance(op, scf.IfOp) and any(isinstance(x, scf.ForOp) for x in op.walk())
     ]

@@ -119,12 +119,12 @@ def test_cache_tiles_follow_the_target() -> None:
 
 
 def estimated(extent: int, **numbers: int) -> float:
-    """Seconds of the product of `extent` rows, in one kind of tile, the other numbers as they are by default."""
+    """Seconds of a weighted product of `extent` rows, in one kind of tile, the other numbers as they are by default."""
 
     def rows() -> list[Any]:
         a, b = te.placeholder((extent, 256), name="a"), te.placeholder((256, 256), name="b")
-        k = te.reduce_axis((0, 256), name="k")
-        return [a, b, te.compute((extent, 256), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")]
+        w, k = te.placeholder((256,), name="w"), te.reduce_axis((0, 256), name="k")
+        return [a, b, w, te.compute((extent, 256), lambda i, j: te.sum(a[i, k] * b[k, j] * w[k], axis=k), name="c")]
 
     task = SearchTask(rows, target="llvm cores=1 vector_bytes=32 vector_registers=16 l1_bytes=1048576")
     sketch = next(sketch for sketch in task.sketches if sketch.name == "j_root")

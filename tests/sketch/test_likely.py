@@ -141,10 +141,11 @@ class LikesOthers(Remembering):
 @pytest.mark.parametrize(("gain", "stays"), [(0.05, True), (0.15, False)])
 def test_the_rules_choice_stays_where_little_is_to_be_gained(gain: float, stays: bool) -> None:
     task = lw.SearchTask(lambda: matmul(64, 96, 128), target="llvm cores=1")
-    first, shipped = task.sketches[0], shipped_model("llvm")
+    sketches, shipped = [replace(sketch, sure=False) for sketch in task.sketches], shipped_model("llvm")
+    first = sketches[0]
     assert shipped is not None
     model = LikesOthers(shipped, gain, first.features(first.default[None])[0])
-    chosen = likeliest(task.sketches, model, doubt=0.1)
+    chosen = likeliest(sketches, model, doubt=0.1)
     assert (chosen == first.schedule(first.default)) is stays
 
 
@@ -191,7 +192,7 @@ def test_sketches_of_sure_estimates_are_taken_by_them(behind: float) -> None:
     model = shipped_model("llvm")
     assert model is not None
     one, other = task.sketches[0], task.sketches[1]
-    first = replace(one, prior=lambda c: np.ones(len(next(iter(c.values())))))
+    first = replace(one, prior=lambda c: np.ones(len(next(iter(c.values())))), sure=False)
     sure = replace(other, prior=lambda c: np.full(len(next(iter(c.values()))), behind), sure=True)
     in_order = sorted((first, sure), key=lambda sketch: behind if sketch is sure else 1.0)
     chosen = likeliest(in_order, model, model.doubt)

@@ -1,0 +1,180 @@
+"""Estimate of a tiled product of two matrices on a CPU: what its register tiles take, cut ones too, and what is far.
+
+Its numbers were fitted together to 2,358 candidates of 40 products (2 to 120 million multiply-adds, drawn at random;
+one core of an Emerald Rapids on a quiet host). What is estimated least takes 1.033 times the fastest one's time in
+geometric mean, by the estimates of other reductions 1.23 times, and by the cost model that ships 1.15 times.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from ...dialects.target import LINE_BYTES
+from ..sketch.hole import Columns
+from .cache_traffic import bytes_into
+from .tile_model import (
+    CYCLES_PER_S,
+    FAR_L2,
+    FMA_LATENCY,
+    FMA_PER_CYCLE,
+    L1_WAY_BYTES,
+    L2_WAYS,
+    Array,
+    TileModel,
+)
+
+ISSUED_PER_CYCLE = 2.75
+"""Multiply-adds and loads of whole vectors that begin in a cycle, together: tiles of 8 rows x 3 vectors and 4 x 6 run
+at 150 GFLOP/s, those of 12 x 2 at 142, of 16 x 1 at 100."""
+STEP_CYCLES = 1.3
+"""Cycles of the loop around the steps that are written out."""
+VISIT_CYCLES = 1.0
+"""Cycles to load and store a vector of sums for a block of steps, where the first-level cache has it."""
+VISIT_L2_CYCLES, VISIT_FAR_CYCLES = 6.0, 12.0
+"""The same beyond, where the sums of a cache tile take more than half of the first-level cache, or of the second."""
+OUT_CYCLES = 17.0
+"""Cycles to store a line of results that is copied from the sums of several register tiles: stores of one go on beside
+the next one's sums. Of 256 x 64 x 3424 tiles of 12 rows x 2 vectors take 698 us, the fastest of several of them 834.
+Twice as many where rows begin anywhere: each vector is of two lines."""
+ACROSS_LINES = 1.8
+"""Loads more of a vector in place whose rows do not begin at multiples of one."""
+SHARED_SET_CYCLES = 0.4
+"""Cycles to load a line again in each step, where rows of a register tile share a set that has not the ways for them:
+of 14 rows a page apart, with 1024 terms, 11.5 ms, of 10 rows 7.7."""
+FREE_WAYS = 10
+"""Lines of a set of the first-level cache that are left to such rows, of 12 on current Intel cores (a choice)."""
+L3_BYTES_PER_CYCLE, MEMORY_BYTES_PER_CYCLE = 12.0, 8.0
+"""Bytes from the cache that cores share, and from memory, of each core."""
+PAGES_APART = 1.5
+"""Factor of that where vectors are read in place from rows a page apart or more, as nothing fetches them ahead. With 1
+and 2 what is estimated least takes 1.043 and 1.047 times the fastest one's time, 1.040 with this; 128 x 124 x 3663 in
+tiles of 14 x 2 was estimated at 1.2 ms with 1, and takes 2.1 to 2.7."""
+MOST_PAGES, PAGE_CYCLES = 96, 8.0
+"""Pages whose addresses the first level translates (Golden Cove's entries for loads), and cycles more of each step of a
+register tile where a block of steps reads vectors in place from more rows, each on a page of its own. With 0 what is
+estimated least takes 1.040 times the fastest one's time, with 4, 8 and 16 1.035; 64 x 2752 x 1664 in blocks of 1376
+rows was estimated at 4.8 ms with 0, and takes 10.7."""
+WAITED_FOR = 0.55
+"""Part of what these deliver that arithmetic does not hide."""
+PACKED_IN_CYCLES, PACKED_APART_CYCLES, PACKED_FAR_CYCLES = 0.45, 2.0, 9.0
+"""Cycles to lay out an element in vectors or lines, apart from its neighbours (a choice), and more through memory."""
+FULL_REGISTERS = 1.2
+"""Factor where sums, vectors and broadcasts take every register."""
+SHARPNESS = 8.0
+"""Power of the norm by which arithmetic, loads and latency are joined: near their maximum, above it where two are."""
+
+
+class ProductModel(TileModel):
+    """The shape of a product of matrices; tiles that the edges cut take what is left of them."""
+
+    def seconds(self, c: Columns) -> Array:
+        """A rough time: steps of all register tiles, visits of sums, results, packing, and what is far."""
+        total, block = self._depth(c)
+        visits = np.ceil(total / np.maximum(block, 1.0))
+        steps, tiles, sums = self._tiled(c)
+        work = steps * total * np.where(self._registers(c) >= self.target.vector_registers, FULL_REGISTERS, 1.0)
+        work = work + tiles * total * (STEP_CYCLES / self._unrolled(c) + SHARED_SET_CYCLES * self._lines_lost(c))
+        pages = np.where(self._is_apart & (block > MOST_PAGES), PAGE_CYCLES, 0.0)
+        work = work + tiles * total * pages + visits * sums * self._visit_cycles(c) + self._results(c)
+        far = self._far(c)
+        cycles = np.maximum(work, far) + WAITED_FOR * far + self._packing(c, visits) + self.turning
+        tasks = self._tasks(c)
+        cores = self.target.cores
+        return np.asarray(cycles * (np.ceil(tasks / cores) / tasks) / CYCLES_PER_S)
+
+    def _tiled(self, c: Columns) -> tuple[Array, Array, Array]:
+        """Cycles of a step of all register tiles, how many of these there are, and their vectors of sums."""
+        one = np.ones(len(c[self.lanes]))
+        rows = [_whole_and_cut(axis.extent, c[axis.inner] * one) for axis in self.rows]
+        lanes, registers = c[self.lanes] * one, self._registers_a_vector(c) * one
+        columns = _whole_and_cut(self.vector.extent, c[self.vector.inner] * lanes)
+        outer = float(prod(extent for _, extent in self.outer))
+        steps, tiles, sums = 0.0 * one, 0.0 * one, 0.0 * one
+        for *sides, (count, width) in product(*rows, columns):
+            vectors = np.ceil(width / lanes) * registers
+            height = prod((size for _, size in sides), start=one)
+            number = prod((n for n, _ in sides), start=outer * count * one)
+            steps = steps + number * self._step(c, height, vectors)
+            tiles, sums = tiles + number, sums + number * height * vectors
+        return steps, tiles, sums
+
+    def _step(self, c: Columns, rows: Array, vectors: Array) -> Array:
+        """Cycles of one step of a register tile."""
+        fmas = rows * vectors
+        loads = rows + vectors * (1.0 + ACROSS_LINES * self._is_across)
+        parts = (fmas / FMA_PER_CYCLE, loads / FMA_PER_CYCLE, (fmas + loads + 2 / self._unrolled(c)) / ISSUED_PER_CYCLE)
+        return np.asarray(sum(one**SHARPNESS for one in (*parts, FMA_LATENCY)) ** (1 / SHARPNESS))
+
+    @property
+    def _is_across(self) -> bool:
+        """True where vectors are read in place, and rows begin anywhere."""
+        moving = [o for o in self.operands if self.vector.name in o.axes]
+        return any(stride % self.target.vector_bytes for o in moving for stride in o.strides[:-1])
+
+    @property
+    def _is_apart(self) -> bool:
+        """True where vectors are read in place, from rows a page apart or more."""
+        moving = [o for o in self.operands if self.vector.name in o.axes]
+        return any(stride >= L1_WAY_BYTES for o in moving for stride in o.strides[-2:-1])
+
+    def _lines_lost(self, c: Columns) -> Array:
+        """Lines of rows of a register tile that share a set beyond its ways."""
+        cover = self._register_tile(c) | {a.name: c[a.unroll].astype(np.float64) for a in self.reduce}
+        lost = np.zeros(len(c[self.lanes]))
+        for operand in self.operands:
+            if operand.strides and self.vector.name not in operand.axes:
+                lines, together = operand.lines_a_set(cover, L1_WAY_BYTES)
+                lost = lost + np.where(together > FREE_WAYS, lines, 0.0)
+        return lost
+
+    def _visit_cycles(self, c: Columns) -> Array:
+        sums_bytes = self._cache_tile(c) * self.element_bytes
+        beyond = np.where(sums_bytes <= self.target.l2_bytes / 2, VISIT_L2_CYCLES, VISIT_FAR_CYCLES)
+        return np.asarray(VISIT_CYCLES + np.where(sums_bytes <= self.target.l1_bytes / 2, 0.0, beyond))
+
+    def _cache_tile(self, c: Columns) -> Array:
+        """Results of a cache tile."""
+        rows = prod(
+            (np.minimum(c[a.middle] * c[a.inner], a.extent) for a in self.rows), start=np.ones(len(c[self.lanes]))
+        )
+        width = c[self.vector.inner] * c[self.lanes]
+        return np.asarray(rows * np.minimum(c[self.vector.middle] * width, -(-self.vector.extent // width) * width))
+
+    def _results(self, c: Columns) -> Array:
+        """Cycles to store results that nothing hides."""
+        several = (c[self.vector.middle] > 1) & any(axis.middle for axis in self.reduce)
+        for axis in self.rows if any(axis.middle for axis in self.reduce) else ():
+            several = several | ((c[axis.middle] > 1) & (axis.extent > c[axis.inner]))
+        results = prod(int(extent) for extent in self._all.values()) / prod(a.extent for a in self.reduce)
+        lines = results * self.element_bytes / LINE_BYTES
+        lines *= 1 + bool(self.vector.extent * self.element_bytes % self.target.vector_bytes)
+        return np.asarray(np.where(several, OUT_CYCLES * lines, 0.0))
+
+    def _far(self, c: Columns) -> Array:
+        """Cycles that come from beyond the second-level cache take."""
+        shared_bytes = self.target.l3_bytes // self.target.cores
+        levels = [(self.target.l2_bytes, L3_BYTES_PER_CYCLE if shared_bytes else MEMORY_BYTES_PER_CYCLE)]
+        levels += [(shared_bytes, MEMORY_BYTES_PER_CYCLE)] if shared_bytes else []
+        touched = (*self.operands, self.result)
+        ways = (L2_WAYS, 0)[: len(levels)]
+        moved = bytes_into([size for size, _ in levels], touched, self._register_tile(c), self._loops(c), ways)
+        found = np.asarray(sum(one / rate for one, (_, rate) in zip(moved, levels, strict=True)))
+        return np.asarray(found * (PAGES_APART if self._is_apart else 1.0))
+
+    def _packing(self, c: Columns, visits: Array) -> Array:
+        """Cycles to lay operands out, in each tile and before all of them."""
+        each = PACKED_IN_CYCLES if self.pack_cycles < PACKED_APART_CYCLES else PACKED_APART_CYCLES
+        found = np.zeros(len(c[self.lanes]))
+        if self.panels:
+            found = found + self._packed_in_tiles(c) / self.pack_cycles * each * visits * self._tasks(c)
+        far = min(1.0, self.packed * self.element_bytes / (FAR_L2 * max(1, self.target.l2_bytes)))
+        return np.asarray(found + self.packed * (each + PACKED_FAR_CYCLES * far))
+
+
+def _whole_and_cut(extent: int, size: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """The numbers of whole tiles and of cut ones along an axis, one at most, and how long they are."""
+    left = extent % size
+    return (extent // size, size), (np.sign(left), left)

@@ -1,0 +1,86 @@
+"""Estimates of products of matrices on CPUs: cut tiles, results, rows that share sets, and when estimates choose."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.search.sketch.sketch import Sketch
+
+XEON = "llvm model=emeraldrapids l1_bytes=49152 l2_bytes=2097152 l3_bytes=314572800"
+
+
+def product(m: int, n: int, k: int) -> list[te.Tensor]:
+    a, b = te.placeholder((m, k), name="a"), te.placeholder((k, n), name="b")
+    return [a, b, topi.matmul(a, b)]
+
+
+def sketch_of(m: int, n: int, k: int, name: str = "j_direct") -> Sketch:
+    return next(s for s in lw.SearchTask(partial(product, m, n, k), target=XEON).sketches if s.name == name)
+
+
+def seconds(sketch: Sketch, **chosen: int) -> float:
+    """The estimate of a candidate: the defaults but for holes whose names end so."""
+    columns = {
+        name: np.array([next((n for end, n in chosen.items() if name.endswith(f"_{end}")), int(value[0]))])
+        for name, value in sketch.columns(sketch.default[None]).items()
+    }
+    assert sketch.prior is not None
+    return float(sketch.prior(columns)[0])
+
+
+TILE = {"lanes": 16, "vectors": 2, "vector_tile": 1, "i_rows": 12, "i_tile": 1, "k_unroll": 4, "k_block": 128}
+
+
+def test_a_cut_tile_takes_what_is_left_of_it() -> None:
+    """One row more takes part of the time of a tile more."""
+    whole, cut, more = (seconds(sketch_of(rows, 256, 256), **TILE) for rows in (96, 97, 108))
+    assert whole < cut < whole + (more - whole) / 2
+
+
+def test_vectors_of_rows_that_begin_anywhere_take_longer() -> None:
+    assert seconds(sketch_of(96, 257, 256), **TILE) > 1.05 * seconds(sketch_of(96, 272, 256), **TILE)
+
+
+def test_results_of_several_register_tiles_are_stored_later() -> None:
+    """Of short sums this is much of the time."""
+    short = sketch_of(256, 3424, 64)
+    tile = TILE | {"k_block": 16}
+    assert seconds(short, **tile | {"i_tile": 8}) > 1.2 * seconds(short, **tile)
+
+
+def test_rows_of_a_tile_that_share_a_set_are_loaded_again() -> None:
+    apart, together = (seconds(sketch_of(96, 64, k), **TILE) / k for k in (1040, 1024))
+    assert together > 1.15 * apart
+
+
+@pytest.mark.parametrize(("rows", "columns", "sure"), [(64, 96, True), (8, 768, False)])
+def test_estimates_choose_tiles_of_products_but_for_few_rows(rows: int, columns: int, sure: bool) -> None:
+    """Few rows may be dot products, which the model that ships compares with tiles."""
+
+    def dense() -> list[te.Tensor]:
+        data, weight = te.placeholder((rows, 256), name="data"), te.placeholder((columns, 256), name="weight")
+        return [data, weight, topi.dense(data, weight)]
+
+    task = lw.SearchTask(dense, target=f"{XEON} cores=1")
+    assert any(sketch.sure for sketch in task.sketches) is sure
+    first = task.sketches[0]
+    assert not sure or task.default_schedule == first.schedule(first.default)
+
+
+def test_register_tiles_of_short_sums_store_their_results() -> None:
+    """Odd extents, beside the interpreter; the buffer of sums is a register tile's."""
+    task = lw.SearchTask(partial(product, 30, 45, 27), target="llvm cores=1")
+    sketches = [sketch for sketch in task.sketches if sketch.name.endswith("_once")]
+    assert {sketch.name for sketch in sketches} == {"j_direct_once", "j_root_once", "j_inner_once"}
+    for sketch in sketches:
+        for row in sketch.sample(np.random.default_rng(0), 2):
+            assert "_block" not in "".join(sketch.columns(row[None]))
+            task.build(sketch.schedule(row), check=True)
+
+
+def test_long_sums_are_added_up_in_blocks() -> None:
+    task = lw.SearchTask(partial(product, 64, 64, 1024), target=XEON)
+    assert not any("_once" in sketch.name for sketch in task.sketches)
