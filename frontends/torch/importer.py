@@ -12,7 +12,7 @@ from .discovery import converters
 from .errors import UnsupportedNode
 from .fx import FxNode, is_getitem, name_of
 from .node import NO_UNITS, MatrixUnits, Node
-from .types import Array, Tensor, TensorKind, array_of, kind_of, memory_order
+from .types import Array, Tensor, TensorKind, array_of, memory_order, tensor_kind
 
 _CHECKS = frozenset({"_assert_tensor_metadata.default", "_assert_async.default", "_assert_async.msg"})
 """Operators that compute nothing; where there is PyTorch to run them, they run."""
@@ -77,9 +77,9 @@ def used_results(node: FxNode) -> frozenset[int]:
 def _kinds(node: FxNode) -> list[TensorKind | None]:
     value = node.meta["val"]
     if not isinstance(value, list | tuple):
-        return [kind_of(value)]
+        return [tensor_kind(value)]
     used = used_results(node)
-    return [kind_of(each) if number in used else None for number, each in enumerate(value)]
+    return [tensor_kind(each) if number in used else None for number, each in enumerate(value)]
 
 
 def refusal(node: FxNode, is_folded: bool = False, units: MatrixUnits = NO_UNITS) -> str | None:
@@ -116,14 +116,14 @@ def bug(error: Exception) -> str:
 def _given(net: Network, node: FxNode) -> Value:
     """An input of a node as a constant where the graph holds its values, otherwise as a tensor of its kind."""
     if node.op == "get_attr":
-        kind_of(node.meta["val"])
+        tensor_kind(node.meta["val"])
         return constant_of(net, node.name, getattr(node.graph.owning_module, node.target))
     return add_input(net, node)
 
 
 def add_input(net: Network, node: FxNode) -> Value:
     """Add an input for a tensor."""
-    kind = kind_of(node.meta["val"])
+    kind = tensor_kind(node.meta["val"])
     return net.input(node.name, kind.shape, kind.dtype)
 
 

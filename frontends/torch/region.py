@@ -28,7 +28,7 @@ from .model_key import records_of
 from .options import BACKGROUND, TorchOptions
 from .packed_parameters import PackedParameters
 from .parts import Part, Port, returned
-from .types import Array, Tensor, array_of, kind_of, memory_order
+from .types import Array, Tensor, array_of, memory_order, tensor_kind
 
 if TYPE_CHECKING:
     from ...graph.network import Network, Value
@@ -294,7 +294,7 @@ class Region:
             self._captured.append(bound)
         return bound
 
-    def records(self, target: str | Target) -> str | None:
+    def records(self, target: Target) -> str | None:
         """The file of tuning records: the one that was asked for, else that of the graph in the cache folder."""
         given = self.options.records or records_of(self.part.form.rows, str(target))
         return None if given is None else os.fspath(given)
@@ -339,13 +339,13 @@ class Region:
         may_round = target.kind == "cuda" and torch.get_float32_matmul_precision() != "highest"
         return self.options.precision or ("tf32" if may_round else None)
 
-    def _known_records(self, target: str | Target) -> str | None:
+    def _known_records(self, target: Target) -> str | None:
         """The file of records to take schedules from: one that was asked for must be there."""
         records = self.records(target)
         must_exist = self.options.records is not None and not self.options.tune
         return records if must_exist or (records is not None and Path(records).is_file()) else None
 
-    def _tuned(self, net: Network, target: str | Target) -> CompiledNetwork:
+    def _tuned(self, net: Network, target: Target) -> CompiledNetwork:
         from ...graph.chosen_schedules import UntunedWarning
         from ...graph.compiler import compile
         from .tuning import tune_network
@@ -415,7 +415,7 @@ class Region:
             place, port = places[node], Port.of(node)
             if place in constants:
                 return constant_of(net, node.name, constants[place], array)
-            return port.value(net.input(node.name, port.physical, kind_of(node.meta["val"]).dtype))
+            return port.value(net.input(node.name, port.physical, tensor_kind(node.meta["val"]).dtype))
 
         importer = GraphImport(net, value_of)
         values = importer.run(self.graph.graph)

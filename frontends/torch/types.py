@@ -29,7 +29,7 @@ class TensorKind:
     dtype: str
 
 
-def kind_of(value: Tensor) -> TensorKind:
+def tensor_kind(value: Tensor) -> TensorKind:
     """Return the kind of a tensor; UnsupportedNode where networks have none such."""
     dtype = dtype_of(value)
     if any(not isinstance(n, int) for n in value.shape):

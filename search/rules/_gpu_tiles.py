@@ -27,7 +27,7 @@ from ..estimates.gpu_model import GpuModel
 from ..estimates.gpu_tile import PADDING
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
-from ..structure.anchor import Anchor, find_anchor
+from ..structure.anchor import Anchor, anchor_of
 from ._ahead import dimension_names
 from ._gpu_division import Division, joining_block, plan_division, sum_up, write_division
 from ._gpu_factors import many_parts
@@ -95,9 +95,7 @@ def _with_packed(draft: Draft, anchor: Anchor, variant: GpuVariant) -> Anchor:
     ]
     for buffer, layout in layouts:  # each step replaces the buffer that an operand of the anchor is
         draft.do(TransformLayout, block=anchor.block, buffer=buffer, layout=layout)
-    found = find_anchor(draft.module, anchor.block)
-    assert found is not None
-    return found
+    return anchor_of(draft.module, anchor.block)
 
 
 def _let_fit(draft: Draft, plan: GpuTilePlan, loops: _TileLoops, model: GpuModel) -> None:

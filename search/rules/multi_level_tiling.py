@@ -30,17 +30,8 @@ from ..structure.padding import padded_windows
 from ..structure.strides import WIDEST_STRIDE, accesses, output_bytes
 from ._ahead import pack_ahead
 from ._structures import tile_anchors
-from ._tile_plan import (
-    SHORTEST_LINE,
-    TilePlan,
-    Variant,
-    block_limits,
-    direct_variant,
-    is_product,
-    plan_tiles,
-    tile_model,
-    variants,
-)
+from ._tile_plan import TilePlan, block_limits, plan_tiles, tile_model
+from ._tile_variants import SHORTEST_LINE, Variant, direct_variant, is_product, variants
 from ._turned_epilogue import turning_cycles
 from .injective import spread
 from .strided_phases import reads_phases

@@ -574,12 +574,11 @@ def test_threads_share_a_compiled_model() -> None:
     ],
 )
 def test_region_that_does_not_compile_runs_in_pytorch(
-    error: Exception, sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    error: Exception, sentence: str, monkeypatch: pytest.MonkeyPatch, own_cache: Any
 ) -> None:
     def fail(*_: Any, **__: Any) -> Any:
         raise error
 
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # nothing is kept there
     monkeypatch.setattr("loopwright.graph.compiler.compile", fail)
     module, inputs = model("mlp")
     with torch.no_grad(), pytest.warns(RegionWarning, match=f"fused_0 runs in PyTorch: {sentence}"):

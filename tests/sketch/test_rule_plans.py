@@ -18,7 +18,8 @@ from loopwright.search.rules._gpu_joined_rows import plan_joined_rows
 from loopwright.search.rules._gpu_results import plan_results
 from loopwright.search.rules._gpu_tile_plan import plan_tiles as plan_gpu_tiles
 from loopwright.search.rules._gpu_tiled_rows import plan_tiled_rows
-from loopwright.search.rules._tile_plan import plan_tiles, variants
+from loopwright.search.rules._tile_plan import plan_tiles
+from loopwright.search.rules._tile_variants import variants
 from loopwright.search.rules._turned import plan_turned, turned_axes
 from loopwright.search.rules.gpu_injective import plan_elements
 from loopwright.search.rules.gpu_rows import plan_rows

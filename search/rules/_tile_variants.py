@@ -1,0 +1,220 @@
+"""Structures of a reduction tiled on a CPU: axes that become lanes, where operands are packed, padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...dialects.attributes import Axis
+from ...dialects.buffers import buffer_shape
+from ...dialects.element import element_bytes
+from ...dialects.target import Target
+from ..structure.anchor import Anchor, Operand
+from ..structure.padding import PaddedWindow, part_read
+from ._ahead import may_be_packed_ahead
+from ._row_panel import row_operand
+from .few_rows import MOST_ROWS
+
+FUSED_BELOW = 16
+"""Vectors of the last axis below which it may be one with the axis before, so that few lanes are idle. With 4 one of 58
+default schedules changes, in 0.94 of the time; with 64 none (Zen 3)."""
+SHORTEST_RUN = 4
+"""Filters of a group, at least, that are tiled as those of one convolution are; fewer are read each for itself. With 4
+128 channels in 32 groups of 56x56 take 0.35 ms, each for itself 0.73 (Emerald Rapids, one core)."""
+SHORTEST_LINE = 4
+"""Elements that are next to each other in an operand, at least, to be copied in lines: as many as a part of a vector
+that is transposed in registers has. With 2 and 8 none of 58 default schedules changes (Zen 3)."""
+MUCH_PADDING = 0.5
+"""Part of a convolution's products, at most, whose pixel is no padding, for tiles that leave padding out beside those
+that read it from a copy. They take 6.6 ms for 29 of 14x14x2048 by 12, which is 0.18, 15.3 for 34.3 of 33x33x512 by 18
+(0.40), with channels last 6.9 for 19.0; of 28x28 by 12 (0.51) 6.9 for 18.4 and 13.3 for 10.1, of 33x33 by 12 (0.57) 43
+for 60 and 20.4 for 20.0, of 33x33x256 by 6 (0.77) 13.0 for 11.6 (Emerald Rapids, one core)."""
+SMALL = 8
+"""A reduce axis up to this extent, such as a filter's, is kept whole or unrolled whole. With 4 seven of 58 default
+schedules change, in 0.96 of the time (0.78 to 1.26); with 16 two, in 1.06 (Zen 3)."""
+MOST_AT_ONCE = 512
+"""Terms of a product, at most, that register tiles add up at once, so that each stores its results. A choice: with more
+of them the caches keep less of what is used again, and sums in a buffer are no more than a thirtieth of the work."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One structure: the axes that become lanes, where the operand along them is packed, and what is done with pads.
+
+    `panel` is direct (not packed), root (before all tiles), inner (in a tile), or ahead (a constant, before any run).
+    `epilogue` is in the tile or apart. `runs` is the axis whose tiles stay in a run of filters that read the same data.
+    Where `packs_rows` is set the operand of the rows is packed too, before all tiles if the other one is, else in a
+    tile. `windows` are those of which tiles leave out the steps that read padding alone, which takes taps around
+    channels; along `phases` each place is a task, and the taps that it has not are left out. Sums that are taken
+    `at_once` are of all terms, and stored by their register tile.
+    """
+
+    vector: tuple[Axis, ...]
+    panel: str
+    inline_pads: bool
+    epilogue: str = "tile"
+    runs: str = ""
+    packs_rows: bool = False
+    windows: tuple[PaddedWindow, ...] = ()
+    phases: tuple[PaddedWindow, ...] = ()
+    at_once: bool = False
+
+    @property
+    def parted(self) -> tuple[PaddedWindow, ...]:
+        """The windows of which some tiles, or tasks, leave out taps."""
+        return (*self.windows, *self.phases)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The names of the axes that become lanes."""
+        return tuple(a.name for a in self.vector)
+
+    @property
+    def name(self) -> str:
+        pads = "_padded" if self.inline_pads else ""
+        apart = "_apart" if self.epilogue == "apart" else ""
+        rows = "_rows" if self.packs_rows else ""
+        taps = "_taps" if self.phases else ""
+        once = "_once" if self.at_once else ""
+        return f"{'_'.join(self.axes)}_{self.panel}{rows}{pads}{taps}{once}{apart}"
+
+
+def is_product(anchor: Anchor, target: Target) -> bool:
+    """True for products of two matrices on one core, also in batches, but for those of few rows: dot products may be.
+
+    On two threads 55 products took as long by estimates of products as by others in the mean, 0.4 to 1.8 times (the
+    host of an H200).
+    """
+    if target.cores > 1:
+        return False
+    plain = all(e.is_constant or e.as_axis() is not None for o in anchor.operands for e in o.indices)
+    if len(anchor.operands) != 2 or not plain or anchor.pads or not all(map(anchor.moved_alone, anchor.operands)):
+        return False
+    wide = anchor.wide_operand(Operand.is_next_along)
+    return wide is None or anchor.kept_results(wide) > MOST_ROWS
+
+
+def direct_variant(anchor: Anchor) -> Variant:
+    """Lanes along the last axis, whose operand is read in place."""
+    return Variant(anchor.spatial[-1:], "direct", False, runs=_grouped_axis(anchor))
+
+
+def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = ()) -> Iterator[Variant]:
+    """The structures worth searching for an anchor, which reads padding in `windows`."""
+    groups = _grouped_axis(anchor)
+    within = anchor.within_runs(groups)
+    if groups == anchor.spatial[-1].name:
+        anchor = within
+    for group in _vector_axes(anchor, target):
+        phases = phases_apart(windows, group)
+        for panel in _panels(anchor, group):
+            runs = groups if panel == "direct" or anchor is within else ""
+            yield Variant(group, panel, False, runs=runs, phases=phases)
+            if is_product(anchor, target) and anchor.reduce[-1].extent in range(SMALL + 1, MOST_AT_ONCE + 1):
+                yield Variant(group, panel, False, runs=runs, at_once=True)
+            if anchor.pads and (panel == "direct" or left_out(windows, group)):
+                yield Variant(group, panel, True, runs=runs, windows=left_out(windows, group), phases=phases)
+            if panel != "direct" and row_operand(anchor, group) is not None:
+                yield Variant(group, panel, False, packs_rows=True)
+    for group in _channel_axes(within, target):
+        for panel in _panels(within, group):
+            yield Variant(group, panel, False, runs=groups)
+            if leaving := left_out(windows, group):
+                yield Variant(group, panel, True, runs=groups, windows=leaving)
+
+
+def left_out(windows: Sequence[PaddedWindow], vector: Sequence[Axis]) -> tuple[PaddedWindow, ...]:
+    """The windows along which tiles leave out the steps that read padding alone: with pixels in lanes along none."""
+    lanes = {axis.name for axis in vector}
+    pixels = [window for window in windows if not window.moves_back]
+    some = part_read(pixels) <= MUCH_PADDING and lanes.isdisjoint(window.spatial for window in pixels)
+    return tuple(pixels) if some else ()
+
+
+def phases_apart(windows: Sequence[PaddedWindow], vector: Sequence[Axis]) -> tuple[PaddedWindow, ...]:
+    """The windows of padded kernels along axes other than the lanes', in which some places have fewer taps than others.
+
+    A transposed convolution whose window strides do not divide has such phases: with 3x3/2 16 taps for 9. 112 channels
+    of 14x14 to 192 take 0.88 ms with each phase by its own taps, 2.1 by all (a core of an Emerald Rapids, PyTorch 1.1).
+    """
+    lanes = {axis.name for axis in vector}
+    return tuple(w for w in windows if w.moves_back and w.spatial not in lanes and w.part(1, 1) < 1)
+
+
+def _grouped_axis(anchor: Anchor) -> str:
+    """The axis of filters in groups that are long enough to be tiled; an empty name where there is none."""
+    found = [a.name for a in anchor.spatial if anchor.shared_by_all(a.name) and anchor.run_of(a.name) >= SHORTEST_RUN]
+    return found[0] if found else ""
+
+
+def _vector_axes(anchor: Anchor, target: Target) -> list[tuple[Axis, ...]]:
+    """Return the axes for lanes: the last axis; where few vectors of it leave a tail, it and the one before as one.
+
+    Both where a row has half a vector at least, and where each channel has operands of its own more than half of the
+    narrowest vector: it may be read in place, and both as one are packed element by element, for each channel anew.
+    Rows of 7, one Zen 3 core: a depthwise convolution of 960 channels 81 us for 887, one of 320 in groups of 16 180 us
+    for 4650, a plain one of batch 8 1.7 ms for 2.8. On an Emerald Rapids, whose narrowest vector has 8 lanes, a
+    depthwise one of 672 channels with stride 2 0.35 ms for 2.5, one of 768 and a batch of 32 1.8 ms for 20.
+    """
+    *others, last = anchor.spatial
+    lanes = target.vector_bytes // element_bytes(anchor.element)
+    if not others or last.extent % lanes == 0 or last.extent >= FUSED_BELOW * lanes:
+        return [(last,)]
+    moving = vector_operands(anchor, (last,))
+    if len(moving) == len(anchor.operands) or not all(others[-1].name in o.axes for o in moving):
+        return [(last,)]
+    both = (others[-1], last)
+    is_shared = any(anchor.shared_by_all(a.name) for a in others)
+    return [both] if last.extent < lanes // 2 and (not is_shared or last.extent <= lanes // 4) else [both, (last,)]
+
+
+def _channel_axes(anchor: Anchor, target: Target) -> Iterator[tuple[Axis, ...]]:
+    """Axes for lanes other than the last: the output channels of convolutions, whose filters are packed in lines.
+
+    Pixels are then read one by one for all lanes, where they are, whatever rows, strides and dilations there are. One
+    core of an Emerald Rapids, of 50x50 pixels with 256 channels 24.3 ms for 35.7 with lanes along pixels, of 80x80 with
+    stride 2 2.5 ms for 5.1, of a batch of 8 of 7x7 with 512 channels 15.7 ms for 23.5.
+    """
+    lanes = target.vector_bytes // element_bytes(anchor.element)
+    moved = [a for a in anchor.spatial if not anchor.shared_by_all(a.name)]
+    if len(anchor.operands) != 2 or len(moved) + len(anchor.reduce) < 4:
+        return
+    for axis in moved[:-1]:
+        filters = [o for o in vector_operands(anchor, (axis,)) if [a for a in moved if a.name in o.axes] == [axis]]
+        if axis.extent < lanes or len(filters) != 1 or all(e.as_axis() != axis.name for e in filters[0].indices):
+            continue
+        in_lines = elements_in_a_row(filters[0], anchor.reduce) >= SHORTEST_LINE
+        if in_lines or may_be_packed_ahead(filters[0], (axis.name,)):
+            yield (axis,)
+
+
+def _panels(anchor: Anchor, group: tuple[Axis, ...]) -> list[str]:
+    """Return where the operand along the lanes may be packed, and that it may be read in place."""
+    moving = vector_operands(anchor, group)
+    once = all(sum(o.buffer is other.buffer for other in anchor.operands) == 1 for o in moving)
+    found = []
+    if len(group) == 1 and all(o.steps_along(group[0].name) for o in moving):
+        found.append("direct")
+    if len(moving) == 1 < len(anchor.operands) and once:
+        ahead = may_be_packed_ahead(moving[0], tuple(a.name for a in group))
+        found += ["ahead"] if ahead else ["root", "inner"]
+    return found or ["direct"]
+
+
+def vector_operands(anchor: Anchor, group: Sequence[Axis]) -> list[Operand]:
+    """The operands that move along the lanes."""
+    return [o for o in anchor.operands if any(a.name in o.axes for a in group)]
+
+
+def elements_in_a_row(operand: Operand, reduce: Sequence[Axis]) -> int:
+    """The elements that lie next to each other along reduce axes alone, as taps of a filter and channels do."""
+    extents = {axis.name: axis.extent for axis in reduce}
+    elements = 1
+    for index, extent in zip(reversed(operand.indices), reversed(buffer_shape(operand.buffer)), strict=True):
+        axis = index.as_axis()
+        if extent > 1 and axis not in extents:
+            break
+        elements *= extents.get(axis or "", 1)
+        if extents.get(axis or "", 1) < extent:
+            break
+    return elements
