@@ -9,7 +9,7 @@ from .chosen_schedules import KnownSchedules
 from .network import Network
 from .passes._rewrite import option
 from .passes.winograd import convolution_of, take_tiles
-from .tasks import GroupTask, group_tasks, winograd_tasks
+from .tasks import GroupTask, groups_of, winograd_tasks, with_tasks
 from .types import dtype_of, shape_of
 
 UNTUNED_TILE = 2
@@ -31,12 +31,10 @@ def with_winograd(grouped: Network, target: Target, known: KnownSchedules) -> Ne
     the same of the same, from what the group reads to its epilogue, but for weights that are transformed ahead.
     """
     recorded = known.names("winograd")
-    groups = [op for op in grouped.function.body.block.ops if isinstance(op, GroupOp)]
-    if not recorded and not any(gains_untuned(group, target) for group in groups):
-        return grouped  # without building computations that cannot be on record
+    groups = [g for g in groups_of(grouped) if gains_untuned(g, target) or (recorded and convolution_of(g) is not None)]
     tile_sizes: dict[int, int | None] = {}
     taken = False
-    for pair in list(group_tasks(grouped, target)):
+    for pair in list(with_tasks(groups, target)):
         key = id(pair.task)
         if key not in tile_sizes:
             tile_sizes[key] = _faster(pair, target, known)

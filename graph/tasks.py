@@ -161,13 +161,21 @@ def winograd_tasks(pair: GroupTask, target: Target, tile_sizes: Iterable[int] = 
     return found
 
 
+def groups_of(grouped: Network) -> list[GroupOp]:
+    """Return the groups of a network in order."""
+    return [op for op in grouped.function.body.block.ops if isinstance(op, GroupOp)]
+
+
 def group_tasks(grouped: Network, target: Target) -> Iterator[GroupTask]:
     """Return the groups of a network in order, each with its task; equal groups share one."""
+    return with_tasks(groups_of(grouped), target)
+
+
+def with_tasks(groups: Iterable[GroupOp], target: Target) -> Iterator[GroupTask]:
+    """Return some groups, each with its task; equal groups share one."""
     known: dict[str, SearchTask] = {}
     alike: dict[Hashable, SearchTask] = {}
-    for op in grouped.function.body.block.ops:
-        if not isinstance(op, GroupOp):
-            continue
+    for op in groups:
         form = _form(op)
         if form not in alike:
             task = group_task(op, target)
