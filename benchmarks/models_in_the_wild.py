@@ -3,19 +3,19 @@
     python benchmarks/models_in_the_wild.py tv_ hf_ --sizes real --peers inductor --output wild.jsonl
 
 Each model (`wild_models.py`; names or beginnings of names choose some) runs in a process of its own, with an empty
-cache and a limit of time, from random weights. Results are a line of JSON each, and a table at the end; a file that
-is there is gone on with, and the last line of a model counts.
-`error` is the largest deviation from eager PyTorch in fp32 (TF32 off) over the largest
-value of that output, on inputs that the model was not compiled for; more than 1e-3 is wrong, since networks of 50
-layers on random weights leave 2e-4 between PyTorch and onnxruntime. With `--dtype` weights and inputs of both sides
-are of a 16-bit type, and the deviation is still that from fp32. `FLOPs` is the share of matrix products and
-convolutions in our kernels (`lw.torch.explain`); regions are parts of PyTorch's graphs. Programs of torch.export and
-ONNX are ours as a whole, and `regions` are kernels. Milliseconds are medians of rounds in turn, on CUDA devices
-between events; `first` is the seconds until the first result is there, while so many others compile as `--jobs` says;
-nothing compiles while a model is timed. With `--cores` each compiles on so many of its own. With `--at-once` all
-compile, as many at once as `--jobs`, and each is timed when it is ready, while others compile: on a CPU on its own
-`--cores`, beside others that are timed; on a CUDA device one at a time, and again when nothing compiles any more, which
-leaves figures where time ends. With `--unexplained` regions and FLOPs are not counted, which takes another trace.
+cache and a limit of time, from random weights. Results are a line of JSON each, and a table at the end; a file that is
+there is gone on with, and the last line of a model counts. `error` is the largest deviation from eager PyTorch in fp32
+(TF32 off) over the largest value of that output, on inputs that the model was not compiled for; more than 1e-3 is
+wrong, since networks of 50 layers on random weights leave 2e-4 between PyTorch and onnxruntime. With `--dtype` weights
+and inputs of both sides are of a 16-bit type, and the deviation is still that from fp32. `FLOPs` is the share of matrix
+products and convolutions in our kernels (`lw.torch.explain`); regions are parts of PyTorch's graphs. Programs of
+torch.export and ONNX are ours as a whole, and `regions` are kernels. Milliseconds are medians of rounds in turn, on
+CUDA devices between events; `first` is the seconds until the first result is there, while so many others compile as
+`--jobs` says; nothing compiles while a model is timed. With `--cores` each compiles on so many of its own. With
+`--at-once` all compile, as many at once as `--jobs`, and each is timed when it is ready, while others compile: on a CPU
+on its own `--cores`, beside others that are timed; on a CUDA device one at a time, and again when nothing compiles any
+more, which leaves figures where time ends. With `--unexplained` regions and FLOPs are not counted, which takes another
+trace.
 """
 
 from __future__ import annotations

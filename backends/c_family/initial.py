@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from xdsl.dialects import arith, scf, vector
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import Pure
+from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 
 from ...dialects import kernel
 from .operations import constant_lanes
@@ -117,8 +117,8 @@ def _stored_by_loop(op: scf.ForOp, buffer: SSAValue, counters: Mapping[SSAValue,
 def _number(index: SSAValue, counters: Mapping[SSAValue, int]) -> int | None:
     """Return the value of an index that is known in a copy of the loops around."""
     owner = index.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
+    if (number := const_evaluate_operand(index)) is not None:
+        return number
     if not isinstance(owner, arith.AddiOp | arith.MuliOp):
         return counters.get(index)
     a, b = (_number(operand, counters) for operand in owner.operands)

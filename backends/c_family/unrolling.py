@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from xdsl.dialects import arith, scf, vector
-from xdsl.dialects.builtin import IndexType, IntegerAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, Operation
+from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 
 from ...dialects import kernel
 from .memory import WIDEST_ACCESS_BYTES, scope_of
@@ -58,7 +59,7 @@ def _instructions(block: Block, unrolled: bool) -> int | None:
 def _of_nest(op: Operation, unrolled: bool) -> int | None:
     times = 1
     if isinstance(op, scf.ForOp):
-        trips = _number(op.ub)
+        trips = const_evaluate_operand(op.ub)
         if kernel.UNROLL not in op.attributes or trips is None:
             return None
         times, unrolled = trips, True
@@ -83,10 +84,3 @@ def _of_operation(op: Operation, unrolled: bool) -> int:
     if unrolled:
         return 0
     return _OF_DIVISION if isinstance(op, arith.DivUIOp | arith.RemUIOp) else 1
-
-
-def _number(value: SSAValue) -> int | None:
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return int(owner.value.value.data)
-    return None

@@ -12,8 +12,9 @@ from math import ceil
 from typing import cast
 
 from xdsl.dialects import arith, math, scf
-from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import IndexType, IntAttr, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 
 from ...dialects import kernel
 from ...dialects.element import element_bytes
@@ -89,8 +90,8 @@ def _trips(loop: scf.ForOp) -> int:
 def _constant(value: SSAValue) -> int | None:
     """Return the value of a constant, or the constant one of two whose lesser one is taken."""
     op = value.owner
-    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
-        return op.value.value.data
+    if (number := const_evaluate_operand(value)) is not None:
+        return number
     if isinstance(op, arith.MinSIOp):
         return next((known for each in op.operands if (known := _constant(each)) is not None), None)
     return None

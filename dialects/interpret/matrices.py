@@ -8,10 +8,10 @@ from ..buffers import CHUNK_BYTES
 from ..element import dtype_name
 from ..intrinsics import Intrinsic
 from ..intrinsics_cuda import MATRIX_ROWS, REGISTER_BYTES, ROUNDINGS
+from ..target import WARP
 from .kernel_functions import Array
 from .tiles import element_places
 
-WARP = 32
 _COLUMNS = 4
 """Lanes that hold a row of a matrix of 8 rows."""
 

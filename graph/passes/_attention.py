@@ -24,8 +24,7 @@ class Form:
 
     With `lanes` queries are lanes, and what differs from one to the next in the steps is constant: that of other
     tensors is loaded one by one (12 heads of 512 x 512 x 64 with such a mask take 16.9 ms in one kernel, 16.0 in three;
-    of a constant 14.1 and 14.7). With `most_keys` all keys of a query are in shared memory, a
-    `tile` of them at least.
+    of a constant 14.1 and 14.7). With `most_keys` all keys of a query are in shared memory, a `tile` of them at least.
     """
 
     dtypes: tuple[str, ...]
@@ -106,7 +105,7 @@ def _is_in_rows(scores: ApplyOp, total: ApplyOp) -> bool:
     given = {*scores.inputs, total.inputs[1]}
     if is_on_units(scores) or is_on_units(total):
         return False
-    return queries[-1] == keys[-1] and keys[-1] not in scored and is_value and len(given) == len("qkv")
+    return queries[-1] == keys[-1] and keys[-1] not in scored and is_value and len(given) == 3
 
 
 def _extents(op: ApplyOp) -> tuple[list[int], list[int]]:

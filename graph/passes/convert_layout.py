@@ -33,8 +33,7 @@ class ConvertLayout(ModulePass):
     What stands between them follows (elementwise operators, concatenation, padding, reductions that keep their axes),
     and what reads a tensor that the network itself brings from the new layout to the old one; transposes are left where
     a layout meets one that must stay, and on weights, where `lw-graph-fold-constants` computes them. Inputs and outputs
-    of the network keep their layout. With three spatial axes NCDHW and NDHWC are
-    meant.
+    of the network keep their layout. With three spatial axes NCDHW and NDHWC are meant.
     """
 
     name: ClassVar[str] = "lw-graph-convert-layout"

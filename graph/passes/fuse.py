@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp, group_body
 from ...dialects.numpy_types import NARROW_FLOATS
+from ...dialects.target import WARP
 from ..operator import CHAINED, HEADS, Kind, is_in_parts, is_view, kind_of
 from ..types import shape_of
 from ._attention import Form, attention_before
@@ -27,8 +28,6 @@ _MOST_BESIDE = 4
 """Chains beside each other in a group, at most. A choice: what they give is in memory together."""
 LEAST_QUERIES = 16
 """Queries of attention in float32 that is one kernel on a GPU, at least. A choice: those of a block of threads."""
-_WARP = 32
-"""Lanes that have the elements of a result."""
 _REPEATING = ("broadcast_to", "tile", "repeat", "resize2d")
 """Operators that read an element more than once: what comes before them is computed first."""
 
@@ -70,7 +69,7 @@ class Fuse(ModulePass):
             if self.attention_tile:
                 grouping.join_attention(Form(NARROW_FLOATS, tile=self.attention_tile))
             if self.attention_keys:
-                grouping.join_attention(Form(("float32",), LEAST_QUERIES, _WARP, most_keys=self.attention_keys))
+                grouping.join_attention(Form(("float32",), LEAST_QUERIES, WARP, most_keys=self.attention_keys))
             grouping.run()
             grouping.take_in_queries()
             grouping.join_chains(self.beside)

@@ -10,8 +10,9 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
+from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 
 from ...dialects.index import Div, IndexExpr, Mod, atom_axes, axis
 from ...dialects.intrinsics import I_AXIS, J_AXIS, K_AXIS, Intrinsic
@@ -178,27 +179,23 @@ def _is_rounded(value: SSAValue, of: SSAValue, way: Rounding) -> bool:
     if not isinstance(cast, arith.BitcastOp) or not isinstance(cast.input.owner, arith.AndIOp):
         return False
     added = cast.input.owner.lhs.owner
-    if _constant(cast.input.owner.rhs) != way.mask or not isinstance(added, arith.AddiOp):
+    if const_evaluate_operand(cast.input.owner.rhs) != way.mask or not isinstance(added, arith.AddiOp):
         return False
     bits, half = added.lhs.owner, added.rhs.owner
     if not isinstance(bits, arith.BitcastOp) or bits.input is not of or not isinstance(half, arith.AddiOp):
         return False
-    return _constant(half.rhs) == way.below_half and _is_last_bit(half.lhs, added.lhs, way)
+    return const_evaluate_operand(half.rhs) == way.below_half and _is_last_bit(half.lhs, added.lhs, way)
 
 
 def _is_last_bit(value: SSAValue, bits: SSAValue, way: Rounding) -> bool:
     """True for the last of the bits that are kept."""
     last = value.owner
-    if not isinstance(last, arith.AndIOp) or _constant(last.rhs) != 1:
+    if not isinstance(last, arith.AndIOp) or const_evaluate_operand(last.rhs) != 1:
         return False
     shifted = last.lhs.owner
-    return isinstance(shifted, arith.ShRSIOp) and shifted.lhs is bits and _constant(shifted.rhs) == way.bits
-
-
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    found = owner.value if isinstance(owner, arith.ConstantOp) else None
-    return found.value.data if isinstance(found, IntegerAttr) else None
+    return (
+        isinstance(shifted, arith.ShRSIOp) and shifted.lhs is bits and const_evaluate_operand(shifted.rhs) == way.bits
+    )
 
 
 def load_of_factor(value: SSAValue) -> LoadOp | None:

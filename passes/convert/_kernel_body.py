@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import PassFailedException
 from ...dialects import kernel
 from ...dialects.buffers import scope_of
 from ...dialects.kernel import element_of
+from ...dialects.target import LINE_BYTES, WARP
 from . import _memory as memory
 from ._builder import Builder
 from ._gpu_shuffle import ShuffleOp
@@ -28,10 +29,6 @@ from ._types import signless, stored
 NAME = "lw-convert-kernel-to-mlir"
 SHARED = IntegerAttr(3, 64)
 """The memory space of a block's shared memory, by the number it has in NVVM, ROCDL and SPIR-V for OpenCL."""
-WARP = 32
-"""Threads of a warp: lowering shuffles values on devices of NVIDIA's only."""
-LINE_BYTES = 64
-"""The alignment of allocations: a cache line, as the kernel dialect says."""
 
 
 class KernelBody(Statements):

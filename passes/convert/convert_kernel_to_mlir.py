@@ -24,7 +24,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.buffers import scope_of
-from ._kernel_body import LINE_BYTES, NAME, SHARED, KernelBody
+from ...dialects.target import LINE_BYTES
+from ._kernel_body import NAME, SHARED, KernelBody
 from ._types import stored
 
 

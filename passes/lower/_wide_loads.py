@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from math import gcd
 
 from xdsl.dialects import arith, math, scf, vector
-from xdsl.dialects.builtin import Float32Type, IntegerAttr, VectorType
+from xdsl.dialects.builtin import Float32Type, VectorType
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 
 from ...dialects import kernel
 from ...dialects.buffers import buffer_type, scope_of
@@ -59,7 +60,7 @@ class _Loop:
         self.held = 0
 
     def rewrite(self) -> None:
-        trips = _number(self.op.ub)
+        trips = const_evaluate_operand(self.op.ub)
         for load in list(self.body.ops):
             if not isinstance(load, kernel.LoadOp) or load.mask is not None or scope_of(load.buffer) != "shared":
                 continue
@@ -140,16 +141,9 @@ def _multiple_of(value: SSAValue) -> int:
     """A number that an index is a multiple of; 0 for zero."""
     owner = value.owner
     if isinstance(owner, arith.ConstantOp):
-        return abs(_number(value) or 0)
+        return abs(const_evaluate_operand(value) or 0)
     if isinstance(owner, arith.MuliOp):
         return _multiple_of(owner.lhs) * _multiple_of(owner.rhs)
     if isinstance(owner, arith.AddiOp):
         return gcd(_multiple_of(owner.lhs), _multiple_of(owner.rhs))
     return 1
-
-
-def _number(value: SSAValue) -> int | None:
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return int(owner.value.value.data)
-    return None
