@@ -351,7 +351,7 @@ def _milliseconds(times_s: Mapping[str, float]) -> Row:
 
 
 def _by_events(call: Callable[[], object]) -> Timer:
-    """What times a call on an idle device in seconds, between events, behind a call that is not timed."""
+    """A timer of a call on an idle device, between events, behind a call that is not timed."""
     import torch
 
     def timed() -> float:

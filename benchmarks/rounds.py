@@ -35,7 +35,7 @@ def clock_of_a_thread() -> Callable[[], float]:
 
 
 def runs_by_clock(run_often: Callable[[int], object], clock: Callable[[], float], least_s: float) -> Timer:
-    """Return what times a run in seconds, of as many as take `least_s`; `run_often` makes so many of them."""
+    """Return a timer of a run, of as many as take `least_s`; `run_often` makes so many of them."""
     runs = 1
 
     def timed() -> float:
@@ -52,7 +52,7 @@ def runs_by_clock(run_often: Callable[[int], object], clock: Callable[[], float]
 
 
 def call_by_clock(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> Timer:
-    """Return what times a call in seconds, after one that is not timed."""
+    """Return a timer of a call, after one that is not timed."""
 
     def timed() -> float:
         call()
@@ -74,7 +74,7 @@ def behind_one(timer: Timer) -> Timer:
 
 
 def calls_by_clock(call: Callable[[], object], clock: Callable[[], float], least_s: float) -> Timer:
-    """Return what times a call in seconds, of as many as take `least_s`, after one that is not timed."""
+    """Return a timer of a call, of as many as take `least_s`, after one that is not timed."""
 
     def timed() -> float:
         call()
