@@ -16,7 +16,7 @@ from .expression import ADD, Expr, Place, ternary
 from .index_arithmetic import terms
 from .initial import initial_value
 from .printer import Buffer, Handler, KernelPrinter
-from .types import bytes_of, kind_of
+from .types import bytes_of, element_name
 
 WIDEST_ACCESS_BYTES = 16
 """Bytes that one thread moves in one access, at most."""
@@ -181,7 +181,7 @@ def alloc(p: KernelPrinter, op: Operation) -> None:
     if scope != "local":
         raise UnsupportedError(f"buffer '{op.label.data}' in a launch must be shared or local, got '{scope}'")
     size = math.prod(op.buffer.type.get_shape())
-    kind = kind_of(op.buffer.type)
+    kind = element_name(op.buffer.type)
     buffer = Buffer(p.names.fresh(op.buffer.name_hint or op.label.data), kind, "local", size)
     p.buffers[op.buffer] = buffer
     initial = initial_value(op)

@@ -14,7 +14,7 @@ from . import index_arithmetic as index
 from .arithmetic import as_unsigned, wrapped
 from .expression import ADD, AND, MULTIPLY, OR, RELATION, XOR, Expr, infix, ternary
 from .printer import KernelPrinter
-from .types import kind_of
+from .types import element_name
 
 
 def broadcast(p: KernelPrinter, op: Operation) -> None:
@@ -37,7 +37,7 @@ def reduction(p: KernelPrinter, op: Operation) -> None:
     source, *accumulators = op.operands
     name = str(cast(vector.CombiningKindAttr, op.properties["kind"]).data)
     lanes = [*p.lanes(source), *(lane for a in accumulators for lane in p.lanes(a))]
-    kind = kind_of(source.type)
+    kind = element_name(source.type)
     while len(lanes) > 1:
         pairs = [_join(p, name, kind, lanes[i], lanes[i + 1]) for i in range(0, len(lanes) - 1, 2)]
         lanes = pairs + lanes[len(lanes) & ~1 :]

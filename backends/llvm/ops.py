@@ -148,16 +148,11 @@ def _narrowed(f: Function, value: str, lanes: int, after: str, signed: bool) -> 
     return f.put(f"trunc {wide} {f.put(f'fptosi {before} {value} to {wide}')} to {after}")
 
 
-def _index_cast(widen: str) -> Handler:
-    def emit(f: Function, op: Operation) -> None:
-        source, result = op.operands[0], op.results[0]
-        before, after = f.type(source.type), f.type(result.type)
-        narrow = _bits(after) < _bits(before)
-        value = f.names[source]
-        text = f"{'trunc' if narrow else widen} {before} {value} to {after}"
-        f.names[result] = value if before == after else f.put(text)
-
-    return emit
+def _index_cast(f: Function, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    before, after = f.type(source.type), f.type(result.type)
+    value, cast = f.names[source], "trunc" if _bits(after) < _bits(before) else "sext"
+    f.names[result] = value if before == after else f.put(f"{cast} {before} {value} to {after}")
 
 
 def _bits(text: str) -> int:
@@ -452,7 +447,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     arith.FPToSIOp: _to_integer("fptosi.sat"),
     arith.FPToUIOp: _to_integer("fptoui.sat"),
     arith.BitcastOp: _cast("bitcast"),
-    arith.IndexCastOp: _index_cast("sext"),
+    arith.IndexCastOp: _index_cast,
     math.AbsFOp: _intrinsic("fabs"),
     math.AbsIOp: _intrinsic("abs", ("i1", "false")),
     math.CeilOp: _intrinsic("ceil"),
