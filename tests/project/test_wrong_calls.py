@@ -279,6 +279,7 @@ CALLS: list[tuple[str, type[Exception], str]] = [
     ("lw.build(mm)", TypeError, "build takes te tensors, a module or a schedule, got function"),
     ("lw.build('matmul')", TypeError, "build takes te tensors, a module or a schedule, got str"),
     ("lw.build(None)", TypeError, "build takes te tensors, a module or a schedule, got NoneType"),
+    ("lw.register_intrinsic('mma')", TypeError, "register_intrinsic takes an Intrinsic, got str"),
     ("lw.build(sch, target='tpu')", ValueError, "target 'tpu': kind must be llvm, cuda or opencl, got 'tpu'"),
     ("lw.build(sch, params=5)", TypeError, "params of kernel main are arrays by name, got int"),
     ("lw.build(sch, params={'nope': x})", ValueError, "kernel main: there is no constant 'nope'; it has none"),
@@ -531,7 +532,7 @@ CALLS: list[tuple[str, type[Exception], str]] = [
     (
         "lw.compile('missing.onnx', T)",
         OnnxImportError,
-        "model 'missing.onnx' cannot be imported: cannot read missing.onnx: No such file or",
+        "model 'missing.onnx' cannot be imported: No such file or directory",
     ),
     (
         "lw.compile('text.txt', T)",
@@ -589,7 +590,7 @@ CALLS: list[tuple[str, type[Exception], str]] = [
     (
         "lw.from_onnx('missing.onnx')",
         OnnxImportError,
-        "model 'missing.onnx' cannot be imported: cannot read missing.onnx: No such file or",
+        "model 'missing.onnx' cannot be imported: No such file or directory",
     ),
     (
         "lw.from_onnx('text.txt')",
@@ -770,7 +771,7 @@ CALLS: list[tuple[str, type[Exception], str]] = [
     (
         "lw.onnx.InferenceSession('missing.onnx')",
         OnnxImportError,
-        "model 'missing.onnx' cannot be imported: cannot read missing.onnx: No such file or",
+        "model 'missing.onnx' cannot be imported: No such file or directory",
     ),
     (
         "task.tune(lw.TuningOptions(records='relu.onnx', num_measure_trials=1))",
