@@ -81,7 +81,7 @@ class Searched:
     workload: str
     sketches: Sequence[Sketch]
     rounds: int
-    """In which candidates are changed by their estimates alone, as untuned schedules are chosen."""
+    """Rounds in which candidates are changed by their estimates alone, as untuned schedules are chosen."""
     spread: bool = False
     """Drawn ones are unlike in what decides how a product's loop runs."""
     seen: set[tuple[int, bytes]] = field(default_factory=set)

@@ -195,7 +195,7 @@ def plan_attention(
 
 @dataclass(frozen=True)
 class _Parts:
-    """Into how many parts keys may be divided, and without a search: so many, in blocks of so many keys."""
+    """The numbers of parts that keys may be divided into, and without a search: so many, in blocks of so many keys."""
 
     choices: tuple[int, ...]
     parts: int
