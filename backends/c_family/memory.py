@@ -11,16 +11,13 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import kernel
+from ...dialects.target import WIDEST_ACCESS_BYTES
 from ..unsupported import UnsupportedError
 from .expression import ADD, Expr, Place, ternary
 from .index_arithmetic import terms
 from .initial import initial_value
 from .printer import Buffer, Handler, KernelPrinter
 from .types import bytes_of, element_name
-
-WIDEST_ACCESS_BYTES = 16
-"""Bytes that one thread moves in one access, at most."""
-
 
 _SUM = re.compile(r" [-+] ")
 _BRACKETS = re.compile(r"\[[^][]*\]|\([^()]*\)")

@@ -8,7 +8,8 @@ from xdsl.ir import Block, Operation
 from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 
 from ...dialects import kernel
-from .memory import WIDEST_ACCESS_BYTES, scope_of
+from ...dialects.target import WIDEST_ACCESS_BYTES
+from .memory import scope_of
 from .types import bytes_of, element_name
 
 

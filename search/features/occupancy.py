@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialects.intrinsics_cuda import REGISTER_BYTES
 from ...dialects.multiprocessor import Multiprocessor, multiprocessor_of
 from ...dialects.target import WARP
 from ...passes.parametric.nest import Loop, Stage
@@ -11,9 +12,6 @@ from ...passes.parametric.sizes import Size, ceil_div, maximum, minimum, total
 from ...passes.parametric.usage import launch_usage
 from .machine import BASE_REGISTERS, machine_of
 from .view import NestView, StageView
-
-REGISTER_BYTES = 4
-"""Bytes of a register of a GPU's thread."""
 
 
 @dataclass(frozen=True)
