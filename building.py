@@ -45,8 +45,7 @@ def build(
     With `check_addresses`, for `llvm` only, each call raises OutsideBufferError at the first access outside of a buffer
     instead of making it; tests use that, and it costs a branch for every access.
     """
-    if isinstance(x, Tensor | list | tuple):
-        x = create_module(x)
+    x = _program(x)
     kernel = backend.build(x, target, params, check_addresses=check_addresses, limits=limits)
     if check:
         check_kernel(kernel, getattr(x, "workload", x), getattr(x, "pipeline", ""), params)
@@ -56,7 +55,7 @@ def build(
 def interpret(
     x: Any, *inputs: npt.ArrayLike, target: str | Target | None = None
 ) -> npt.NDArray[Any] | tuple[npt.NDArray[Any], ...]:
-    """Run what `build` would compile of a module or a schedule by the interpreter, on copies of the inputs.
+    """Run what `build` would compile of tensors, a module or a schedule by the interpreter, on copies of the inputs.
 
     Returns the output, or a tuple of several; TypeError or ValueError for inputs as a kernel's. It takes no device:
     the threads of a GPU run side by side in NumPy arrays. InterpretationError for what a device would do silently
@@ -64,4 +63,9 @@ def interpret(
     some threads of a block reach, an access outside of a buffer or not aligned as it says. It names the operations by
     their lines in the printed kernel.
     """
-    return interpreted(backend.lower_to_kernel(x, target))(*inputs)
+    return interpreted(backend.lower_to_kernel(_program(x), target))(*inputs)
+
+
+def _program(x: Any) -> Any:
+    """The module of tensors, one or a list of inputs and outputs; what else there is to compile as it is."""
+    return create_module(x) if isinstance(x, Tensor | list | tuple) else x

@@ -22,7 +22,7 @@ from .dialects.markup import as_text, folding, notebook
 from .dialects.target import Target, TargetAttr
 from .loop_ref import LoopRef as LoopRef
 from .passes.analysis.nest import find_block, functions
-from .passes.discovery import module_stems, pass_factories, pass_name
+from .passes.discovery import pass_factories, pass_name, primitive_stems
 from .passes.installed import installed_primitive, installed_primitives
 from .passes.lower.lower_te_to_loop import LowerTeToLoop
 from .passes.pipeline_text import apply_schedule, lower_to_loops, parse_schedule, schedule_text
@@ -339,7 +339,7 @@ def _installed_name(method: str) -> str:
 
 @cache
 def _primitives() -> tuple[str, ...]:
-    return tuple(module_stems("schedule"))
+    return tuple(primitive_stems())
 
 
 def _methods() -> list[str]:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
-from ..passes.discovery import module_stems, pass_factories, pass_name
+from ..passes.discovery import pass_factories, pass_name, primitive_stems
 from ..passes.installed import installed_primitives
 from ..passes.pipeline_text import apply_schedule, lower_to_loops
 from .context import create_context
@@ -49,7 +49,7 @@ def code_versions(packages: Sequence[str]) -> dict[str, str]:
     """Return versions of what makes the code: packages that are installed, and each pass by its pipeline name."""
     found = package_versions(packages)
     factories = pass_factories()
-    for name in map(pass_name, module_stems("schedule")):
+    for name in map(pass_name, primitive_stems()):
         found[name] = _version_of(factories[name]())
     return found | {name: _version_of(kind) for name, kind in installed_primitives().items()}
 

@@ -10,10 +10,8 @@ chosen, `--trials` tunes each case first. Ours is a network of products, mask an
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import sqrt
@@ -23,7 +21,7 @@ from typing import Any
 import numpy as np
 from drawn_cases import extent
 from gpu import graphed
-from rounds import PAUSE_S
+from rounds import PAUSE_S, call_by_clock, medians_in_turn
 
 import loopwright as lw
 from loopwright.backends.targets import resolve_target
@@ -142,10 +140,10 @@ def _line(case: Case, target: Target, options: argparse.Namespace, torch: Any) -
     error = _error(executor.get_output(0), peer().cpu().numpy())
     if not error < MOST_ERROR[options.dtype]:
         raise ValueError(f"{case.name} is off by {error:.1e} of the largest value")
-    timers: dict[str, Callable[[], float]] = {"ours": _once(executor.run), "peer": _once(peer)}
+    timers = {"ours": call_by_clock(executor.run), "peer": call_by_clock(peer)}
     if target.is_gpu:
         timers = {"ours": lambda: _replayed(executor), "peer": graphed(torch, peer)}
-    found = _in_turn(timers, options.rounds, 0.0 if target.is_gpu else PAUSE_S)
+    found = medians_in_turn(timers, options.rounds, 0.0 if target.is_gpu else PAUSE_S)
     figures = (f"{found['ours'] * 1e3:.3f}", f"{found['peer'] * 1e3:.3f}", f"{found['peer'] / found['ours']:.2f}")
     rate = f"{case.flops / found['ours'] / 1e9:.0f}"
     return f"| {case.name} | {' | '.join(figures)} | {rate} | {len(compiled.kernels)} | {error:.0e} |"
@@ -168,27 +166,6 @@ def _error(got: Any, want: Any) -> float:
 
 def _replayed(executor: Any) -> float:
     return float(executor.benchmark(repeat=1, min_repeat_ms=20).median)
-
-
-def _once(call: Callable[[], Any]) -> Callable[[], float]:
-    """Seconds of a call behind one that is not timed."""
-
-    def timed() -> float:
-        call()
-        start_s = time.perf_counter()
-        call()
-        return time.perf_counter() - start_s
-
-    return timed
-
-
-def _in_turn(timers: dict[str, Callable[[], float]], rounds: int, pause_s: float) -> dict[str, float]:
-    times_s: dict[str, list[float]] = {name: [] for name in timers}
-    for _ in range(rounds):
-        for name, timer in timers.items():
-            time.sleep(pause_s)
-            times_s[name].append(timer())
-    return {name: statistics.median(found) for name, found in times_s.items()}
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ import json
 import math
 import os
 import queue
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from in_onnxruntime import session_of
-from rounds import POOL_PAUSE_S
+from rounds import POOL_PAUSE_S, calls_by_clock, medians_in_turn
 
 DEFAULT = (
     "tv_resnet18",
@@ -176,22 +175,8 @@ def _error(got: Any, wanted: Any) -> float:
 
 def _timed(calls: dict[str, Call], rounds: int) -> Row:
     """Median milliseconds of each, in turn."""
-    numbers = {}
-    for name, call in calls.items():
-        call()
-        start_s = time.perf_counter()
-        call()
-        numbers[name] = max(1, math.ceil(AT_LEAST_S / (time.perf_counter() - start_s)))
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name, call in calls.items():
-            time.sleep(POOL_PAUSE_S)
-            call()
-            start_s = time.perf_counter()
-            for _ in range(numbers[name]):
-                call()
-            found[name].append((time.perf_counter() - start_s) / numbers[name])
-    return {f"{name}_ms": statistics.median(times_s) * 1e3 for name, times_s in found.items()}
+    timers = {name: calls_by_clock(call, time.perf_counter, AT_LEAST_S) for name, call in calls.items()}
+    return {f"{name}_ms": time_s * 1e3 for name, time_s in medians_in_turn(timers, rounds, POOL_PAUSE_S).items()}
 
 
 def _kernels(executor: Any, most: int) -> list[tuple[str, int, float, float, str]]:

@@ -10,7 +10,6 @@ rotary positions, a gated feed-forward layer) of batch 1, whose floor is that of
 from __future__ import annotations
 
 import argparse
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from gpu import copy_gbytes_per_s, graphed
+from rounds import Timer, medians_in_turn
 
 import loopwright as lw
 from loopwright.backends.targets import resolve_target
@@ -155,14 +155,13 @@ def measure_attention(torch: Any, batch: int, keys: int, size: int, rate: float)
         return [attend(q, keys, values, enable_gqa=True) for keys, values in zip(k, v, strict=True)]
 
     error = _apart(executor.get_output(0), peer()[0].float().cpu().numpy().reshape(-1, HEADS // KEY_HEADS, size))
-    call = graphed(torch, peer, 1)
-    ours_s: list[float] = []
-    theirs_s: list[float] = []
-    for _ in range(ROUNDS):
-        theirs_s.append(call() / copies)
-        ours_s.append(float(executor.benchmark(repeat=1, min_repeat_ms=3).median) / copies)
-    ours, other, floor = statistics.median(ours_s), statistics.median(theirs_s), cache_bytes / rate
-    return _row(str(batch), keys, size, (ours, other, floor), len(compiled.plan.steps) // copies, error)
+    times_s = medians_in_turn({"peer": graphed(torch, peer, 1), "ours": _replayed(executor, 3)}, ROUNDS)
+    figures = times_s["ours"] / copies, times_s["peer"] / copies, cache_bytes / rate
+    return _row(str(batch), keys, size, figures, len(compiled.plan.steps) // copies, error)
+
+
+def _replayed(executor: Any, at_least_ms: int) -> Timer:
+    return lambda: float(executor.benchmark(repeat=1, min_repeat_ms=at_least_ms).median)
 
 
 def measure_step(torch: Any, layer: Layer, layers: int, cached: int, rate: float) -> str:
@@ -188,15 +187,10 @@ def measure_step(torch: Any, layer: Layer, layers: int, cached: int, rate: float
         return torch_step(torch, layer, weights, x, caches, turns)
 
     error = _apart(executor.get_output(0), peer().float().cpu().numpy())
-    call = graphed(torch, peer, 1)
-    ours_s: list[float] = []
-    theirs_s: list[float] = []
-    for _ in range(ROUNDS):
-        theirs_s.append(call())
-        ours_s.append(float(executor.benchmark(repeat=1, min_repeat_ms=5).median))
-    ours, other = statistics.median(ours_s), statistics.median(theirs_s)
+    times_s = medians_in_turn({"peer": graphed(torch, peer, 1), "ours": _replayed(executor, 5)}, ROUNDS)
     floor = 2 * layers * sum(a * b for a, b in layer.weights().values()) / rate
-    row = _row(f"{layers} layers", cached + 1, layer.size, (ours, other, floor), len(compiled.plan.steps), error)
+    figures = times_s["ours"], times_s["peer"], floor
+    row = _row(f"{layers} layers", cached + 1, layer.size, figures, len(compiled.plan.steps), error)
     return f"{row}\n\n{executor.profile()}"
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rounds import PAUSE_S, Timer, call_by_clock, medians_in_turn
 
 import loopwright as lw
 from loopwright import te, topi
@@ -25,8 +25,6 @@ from loopwright.backends.llvm.device import device_name
 
 CALLS = 30
 """Calls of a round."""
-PAUSE_S = 0.02
-"""Between turns: the other side's threads go on spinning for a few milliseconds after their last loop."""
 
 
 @dataclass(frozen=True)
@@ -123,28 +121,21 @@ def _compare(case: Case, options: argparse.Namespace, torch: Any) -> Row:
         theirs = torch.from_numpy(np.empty_like(output))
         for got in (default(array), best(array), case.peer(torch, data, theirs).numpy()):
             np.testing.assert_allclose(got, reference.expected[0], atol=reference.atol, rtol=1e-3, err_msg=case.name)
-        calls = [lambda: default(array, output), lambda: best(array, output), lambda: case.peer(torch, data, theirs)]
-        times = _in_turn(calls, options.rounds)
+        calls = {
+            "default": lambda: default(array, output),
+            "ours": lambda: best(array, output),
+            "peer": lambda: case.peer(torch, data, theirs),
+        }
+        timers = {name: _shortest(call_by_clock(call)) for name, call in calls.items()}
+        times = medians_in_turn(timers, options.rounds, PAUSE_S)
     moved = array.nbytes + output.nbytes
     decisions = sum(1 for sketch in task.sketches for hole in sketch.holes if len(hole.choices) > 1)
-    return Row(case, *times, moved, decisions, trials, errors, tuning_s)
+    return Row(case, *times.values(), moved, decisions, trials, errors, tuning_s)
 
 
-def _in_turn(calls: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
-    """The median over the rounds of each call's shortest seconds, timed in turn."""
-    times: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, found in zip(calls, times, strict=True):
-            time.sleep(PAUSE_S)
-            call()
-            found.append(min(_seconds(call) for _ in range(CALLS)))
-    return [statistics.median(found) for found in times]
-
-
-def _seconds(call: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+def _shortest(timer: Timer) -> Timer:
+    """The least that a timer gives of some calls."""
+    return lambda: min(timer() for _ in range(CALLS))
 
 
 def _line(row: Row) -> str:

@@ -18,6 +18,7 @@ from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
+from rounds import medians_in_turn
 from sanitize import MissingSanitizer, Sample, find_sanitizer, report, sanitize
 
 import loopwright as lw
@@ -142,19 +143,23 @@ def print_case(name: str, task: lw.SearchTask, built: Sequence[Built]) -> None:
     outputs = {each: np.zeros_like(task.reference.expected[0]) for each in built}
     loaded = {each: load(each.artifact) for each in built}
     wrong = [each for each in built if not is_right(task, loaded[each], outputs[each])]
-    times: dict[Built, list[float]] = {each: [] for each in built}
-    for _ in range(ROUNDS):
-        for each in built:
-            times[each].append(loaded[each].time([*arrays, outputs[each]], RUNS) / RUNS * 1e6)
+    best_s = medians_in_turn(
+        {each: partial(_seconds, loaded[each], [*arrays, outputs[each]]) for each in built}, ROUNDS
+    )
     again = np.empty_like(task.reference.expected[0])
     for each in built:
         loaded[each].run([*arrays, again])
         if again.tobytes() != outputs[each].tobytes():
             wrong.append(each)
-    best = {each: statistics.median(found) for each, found in times.items()}
+    best = {each: time_s * 1e6 for each, time_s in best_s.items()}
     print(f"{name}: {len(built)} kernels, {len(wrong)} wrong {[(x.sketch, x.way, x.number) for x in wrong]}")
     for sketch in dict.fromkeys(x.sketch for x in built):
         print_sketch(sketch, {(x.way, x.number): t for x, t in best.items() if x.sketch == sketch})
+
+
+def _seconds(kernel: Any, arrays: Sequence[Any]) -> float:
+    """Seconds of a run."""
+    return float(kernel.time(arrays, RUNS)) / RUNS
 
 
 def print_sketch(sketch: str, times: dict[tuple[str, int], float]) -> None:

@@ -26,7 +26,6 @@ import fcntl
 import json
 import os
 import queue
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -40,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 from in_onnxruntime import session_of
-from rounds import PAUSE_S, POOL_PAUSE_S, in_turn
+from rounds import PAUSE_S, POOL_PAUSE_S, Timer, in_turn, medians_in_turn
 
 TOLERANCE = {"float32": 1e-3, "float16": 2e-2, "bfloat16": 1e-1}
 """Of the largest value of an output, in each type; twice what eager PyTorch deviates by in that type is right, too."""
@@ -338,30 +337,34 @@ _PEERS: dict[str, Callable[[Any, Sequence[Any], argparse.Namespace], Peer]] = {
 def _timed(functions: Mapping[str, Callable[[], object]], options: argparse.Namespace) -> Row:
     """Milliseconds of functions in turn."""
     if options.device == "cuda":
-        return _timed_by_events(functions, options.rounds)
+        timers = {name: _by_events(call) for name, call in functions.items()}
+        return _milliseconds(medians_in_turn(timers, options.rounds))
     for warm in functions.values():
         warm()
     clock = time.process_time if options.cpu_time else time.perf_counter
     pause_s = POOL_PAUSE_S if "onnxruntime" in options.peers else PAUSE_S
-    return {name: seconds * 1e3 for name, seconds in in_turn(functions, options.rounds, clock, pause_s).items()}
+    return _milliseconds(in_turn(functions, options.rounds, clock, pause_s))
 
 
-def _timed_by_events(functions: Mapping[str, Callable[[], object]], rounds: int) -> Row:
-    """Median milliseconds of one call on an idle device, between events, each behind a call that is not timed."""
+def _milliseconds(times_s: Mapping[str, float]) -> Row:
+    return {name: time_s * 1e3 for name, time_s in times_s.items()}
+
+
+def _by_events(call: Callable[[], object]) -> Timer:
+    """A timer of a call on an idle device, between events, behind a call that is not timed."""
     import torch
 
-    found: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(rounds):
-        for name, call in functions.items():
-            call()
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            torch.cuda.synchronize()
-            start.record()
-            call()
-            end.record()
-            torch.cuda.synchronize()
-            found[name].append(start.elapsed_time(end))
-    return {name: statistics.median(times_ms) for name, times_ms in found.items()}
+    def timed() -> float:
+        call()
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        start.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        return float(start.elapsed_time(end)) / 1e3
+
+    return timed
 
 
 def _by_compile(model: Any, inputs: Sequence[Any], target: str) -> tuple[Callable[..., Any], Callable[[], Row]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import inspect
-import statistics
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 from gpu import graphed
 from onnx_export import to_onnx
-from rounds import POOL_PAUSE_S
+from rounds import POOL_PAUSE_S, Timer, calls_by_clock, medians_in_turn
 
 import loopwright as lw
 from loopwright.backends.targets import resolve_target
@@ -32,7 +31,8 @@ from loopwright.testing.pytorch import TorchNetwork
 
 CALLS_A_GRAPH = 10
 
-Timer = Callable[[], float]
+AT_LEAST_S = 0.05
+"""Seconds of calls on a CPU that one timing is of."""
 """Returns the seconds of one run of a network."""
 
 
@@ -129,7 +129,7 @@ def _compare(name: str, target: Target, options: argparse.Namespace, torch: Any)
         plain = lw.compile(net, target).executor()
         plain.benchmark(repeat=1, min_repeat_ms=1)
         timers["default"] = _ours(plain, target)
-    times_s = _in_turn(timers, options.rounds, target)
+    times_s = medians_in_turn(timers, options.rounds, POOL_PAUSE_S if target.kind == "llvm" else 0.0)
     if options.profile:
         print(executor.profile())
     return Row(
@@ -170,25 +170,8 @@ def _error(got: Any, want: Any) -> float:
 
 def _ours(executor: Any, target: Target) -> Timer:
     if target.kind == "llvm":
-        return _repeated(executor.run)
+        return calls_by_clock(executor.run, time.perf_counter, AT_LEAST_S)
     return lambda: float(executor.benchmark(repeat=1, min_repeat_ms=20).median)
-
-
-def _repeated(call: Callable[[], Any]) -> Timer:
-    """Seconds of one call, over so many that they take 50 ms."""
-    call()
-    start_s = time.perf_counter()
-    call()
-    number = max(1, int(0.05 / max(time.perf_counter() - start_s, 1e-6)))
-
-    def timed() -> float:
-        call()
-        start_s = time.perf_counter()
-        for _ in range(number):
-            call()
-        return (time.perf_counter() - start_s) / number
-
-    return timed
 
 
 def _torch_peer(first: lw.Network, net: lw.Network, feeds: dict[str, Any], target: Target, torch: Any) -> Timer:
@@ -210,7 +193,7 @@ def _inferred(torch: Any, model: TorchNetwork, tensors: list[Any]) -> Timer:
         with torch.inference_mode():
             model(*tensors)
 
-    return _repeated(call)
+    return calls_by_clock(call, time.perf_counter, AT_LEAST_S)
 
 
 def _ort_peer(first: lw.Network, net: lw.Network, feeds: dict[str, Any], target: Target, torch: Any) -> Timer:
@@ -223,21 +206,10 @@ def _ort_peer(first: lw.Network, net: lw.Network, feeds: dict[str, Any], target:
     session = ort.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
     for got, want in zip(session.run(None, feeds), TorchNetwork(first).run(feeds), strict=True):
         _error(got, want)
-    return _repeated(lambda: session.run(None, feeds))
+    return calls_by_clock(lambda: session.run(None, feeds), time.perf_counter, AT_LEAST_S)
 
 
 _PEERS: dict[str, Callable[..., Timer]] = {"torch": _torch_peer, "ort": _ort_peer}
-
-
-def _in_turn(timers: dict[str, Timer], rounds: int, target: Target) -> dict[str, float]:
-    """The median seconds of each, timed in turn."""
-    found: dict[str, list[float]] = {name: [] for name in timers}
-    for _ in range(rounds):
-        for name, timer in timers.items():
-            if target.kind == "llvm":
-                time.sleep(POOL_PAUSE_S)
-            found[name].append(timer())
-    return {name: statistics.median(times_s) for name, times_s in found.items()}
 
 
 def _line(row: Row, peers: Sequence[str]) -> str:

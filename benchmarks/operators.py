@@ -36,7 +36,7 @@ import numpy as np
 from drawn_cases import drawn
 from later_cases import LATER
 from operator_cases import CASES, Case
-from rounds import PAUSE_S, calls_by_clock, clock_of_a_thread, runs_by_clock
+from rounds import PAUSE_S, calls_by_clock, clock_of_a_thread, medians_in_turn, runs_by_clock
 
 import loopwright as lw
 from loopwright.backends.arrays import aligned_copy, aligned_empty
@@ -171,12 +171,7 @@ def measured(case: Case, options: argparse.Namespace) -> Row:
         arrays = [torch.from_numpy(array) for array in inputs]
         peer = case.operator.peer(torch, [array.cuda() if on_gpu else array for array in arrays])
         calls["peer_s"] = gpu.graphed(torch, peer) if on_gpu else calls_by_clock(peer, clock, BY_CLOCK_S)
-        times_s: dict[str, list[float]] = {name: [] for name in calls}
-        for _ in range(options.turns):
-            for name, call in calls.items():
-                time.sleep(0 if on_gpu else PAUSE_S)
-                times_s[name].append(call())
-    return row | {name: statistics.median(values) for name, values in times_s.items()}
+        return row | medians_in_turn(calls, options.turns, 0.0 if on_gpu else PAUSE_S)
 
 
 def _target(options: argparse.Namespace) -> Any:

@@ -9,11 +9,10 @@ operator, as a share of the largest value.
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import onnxruntime
 from onnx import ModelProto
 from quantised_models import as_written, bert, inputs_of, mobilenet_v2, quantised, quantised_in_each_run, resnet50
+from rounds import in_turn
 from without_tiles import without_tiles
 
 import loopwright as lw
@@ -77,7 +77,7 @@ def _measured(
     peers = {f"peer {name}": _session(proto) for name, proto in (("int8", bytes_), ("float32", plain))}
     calls: dict[str, Callable[[], Any]] = {name: executor.run for name, executor in ours.items()}
     calls |= {name: lambda session=session: session.run(None, feeds) for name, session in peers.items()}
-    times_s = _in_turn(calls, options.rounds)
+    times_s = in_turn(calls, options.rounds, time.thread_time, pause_s=0.0)
     (wanted,) = as_written(bytes_, feeds)
     largest = float(np.abs(wanted).max())
     apart = float(np.abs(ours["int8"].get_output(0) - wanted).max()) / largest
@@ -98,18 +98,6 @@ def _session(proto: ModelProto) -> onnxruntime.InferenceSession:
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
-def _in_turn(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Median CPU seconds of this thread, of functions that take turns, after a call that is not timed."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name, call in calls.items():
-            call()
-            start_s = time.thread_time()
-            call()
-            found[name].append(time.thread_time() - start_s)
-    return {name: statistics.median(times) for name, times in found.items()}
 
 
 if __name__ == "__main__":

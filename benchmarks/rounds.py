@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from typing import TypeVar
+
+Timer = Callable[[], float]
+"""Runs something, and returns its seconds."""
+
+Name = TypeVar("Name", bound=Hashable)
 
 PAUSE_S = 0.02
 """Between turns on a CPU: the other side's threads go on spinning for a few milliseconds after their last loop."""
@@ -28,10 +34,8 @@ def clock_of_a_thread() -> Callable[[], float]:
     return time.process_time if step_s <= FINE_S else time.perf_counter
 
 
-def runs_by_clock(
-    run_often: Callable[[int], object], clock: Callable[[], float], least_s: float
-) -> Callable[[], float]:
-    """Return what times a run in seconds, of as many as take `least_s`; `run_often` makes so many of them."""
+def runs_by_clock(run_often: Callable[[int], object], clock: Callable[[], float], least_s: float) -> Timer:
+    """Return a timer of a run, of as many as take `least_s`; `run_often` makes so many of them."""
     runs = 1
 
     def timed() -> float:
@@ -47,8 +51,30 @@ def runs_by_clock(
     return timed
 
 
-def calls_by_clock(call: Callable[[], object], clock: Callable[[], float], least_s: float) -> Callable[[], float]:
-    """Return what times a call in seconds, of as many as take `least_s`, after one that is not timed."""
+def call_by_clock(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> Timer:
+    """Return a timer of a call, after one that is not timed."""
+
+    def timed() -> float:
+        call()
+        start_s = clock()
+        call()
+        return clock() - start_s
+
+    return timed
+
+
+def behind_one(timer: Timer) -> Timer:
+    """Return a timer that gives the second of two measurements."""
+
+    def timed() -> float:
+        timer()
+        return timer()
+
+    return timed
+
+
+def calls_by_clock(call: Callable[[], object], clock: Callable[[], float], least_s: float) -> Timer:
+    """Return a timer of a call, of as many as take `least_s`, after one that is not timed."""
 
     def timed() -> float:
         call()
@@ -61,23 +87,31 @@ def calls_by_clock(call: Callable[[], object], clock: Callable[[], float], least
     return timed
 
 
+def times_in_turn(timers: Mapping[Name, Timer], rounds: int, pause_s: float = 0.0) -> dict[Name, list[float]]:
+    """Return what each timer gives in each round; the timers take turns, each after a pause."""
+    found: dict[Name, list[float]] = {name: [] for name in timers}
+    for _ in range(rounds):
+        for name, timer in timers.items():
+            time.sleep(pause_s)
+            found[name].append(timer())
+    return found
+
+
+def medians_in_turn(timers: Mapping[Name, Timer], rounds: int, pause_s: float = 0.0) -> dict[Name, float]:
+    """Return the median of what each timer gives, over rounds in which they take turns, each after a pause."""
+    found = times_in_turn(timers, rounds, pause_s)
+    return {name: statistics.median(times_s) for name, times_s in found.items()}
+
+
 def in_turn(
-    calls: Mapping[str, Callable[[], object]],
+    calls: Mapping[Name, Callable[[], object]],
     rounds: int,
     clock: Callable[[], float] = time.perf_counter,
     pause_s: float = PAUSE_S,
-) -> dict[str, float]:
+) -> dict[Name, float]:
     """Return the median seconds of each function by a clock, after a call that is not timed; the functions take turns.
 
     Each begins `pause_s` after the one before it. `time.process_time` as the clock leaves out the time that others
     have the CPU, for functions of one thread.
     """
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name, call in calls.items():
-            time.sleep(pause_s)
-            call()
-            start_s = clock()
-            call()
-            found[name].append(clock() - start_s)
-    return {name: statistics.median(times_s) for name, times_s in found.items()}
+    return medians_in_turn({name: call_by_clock(call, clock) for name, call in calls.items()}, rounds, pause_s)

@@ -10,23 +10,23 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib.metadata
-import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from cases import CASES, Case
+from rounds import PAUSE_S, calls_by_clock, medians_in_turn
 
 import loopwright as lw
 from loopwright.backends.llvm.device import device_name
 from loopwright.backends.llvm.host import host_target
 from loopwright.backends.llvm.peak import copy_gbytes_per_s, peak_gflops_per_s
 
-PAUSE_S = 0.02
-"""Between turns: the other side's threads go on spinning for a few milliseconds after their last loop."""
+AT_LEAST_S = 0.04
+"""Seconds of calls that one timing is of."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,12 @@ def _compare(case: Case, threads: int, options: argparse.Namespace, torch: Any) 
         outputs = [torch.empty(e.shape).numpy() for e in reference.expected]
         peer = case.torch_call(torch, tensors)
         _check(case, reference, kernel(*arrays), peer())
-        calls = [lambda: kernel(*arrays, *outputs), peer, lambda: untuned(*arrays, *outputs)]
-        ours_s, peer_s, untuned_s = _in_turn(calls, options.rounds)
+        calls = {"ours": lambda: kernel(*arrays, *outputs), "peer": peer, "untuned": lambda: untuned(*arrays, *outputs)}
+        timers = {name: calls_by_clock(call, time.perf_counter, AT_LEAST_S) for name, call in calls.items()}
+        found = medians_in_turn(timers, options.rounds, PAUSE_S)
     errors = result.state.error_counts()
-    return Row(case, threads, ours_s, peer_s, task.flops, result.state.done, errors, tuning_s, untuned_s)
+    times_s = found["ours"], found["peer"]
+    return Row(case, threads, *times_s, task.flops, result.state.done, errors, tuning_s, found["untuned"])
 
 
 def _check(case: Case, reference: Any, ours: Any, peer: Any) -> None:
@@ -111,28 +113,6 @@ def _check(case: Case, reference: Any, ours: Any, peer: Any) -> None:
     theirs = peer.permute(0, 2, 3, 1) if case.name.endswith("nhwc") else peer
     for name, got in (("ours", ours), ("peer", theirs.numpy())):
         np.testing.assert_allclose(got, expected, atol=reference.atol, rtol=1e-3, err_msg=f"{case.name}: {name}")
-
-
-def _in_turn(calls: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
-    """The median seconds of each call, timed in turn."""
-    counts = [_runs(call) for call in calls]
-    times: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, count, found in zip(calls, counts, times, strict=True):
-            time.sleep(PAUSE_S)
-            call()
-            start = time.perf_counter()
-            for _ in range(count):
-                call()
-            found.append((time.perf_counter() - start) / count)
-    return [statistics.median(found) for found in times]
-
-
-def _runs(call: Callable[[], Any], least_s: float = 0.04) -> int:
-    call()
-    start = time.perf_counter()
-    call()
-    return max(1, round(least_s / (time.perf_counter() - start)))
 
 
 def _share(row: Row, limits: dict[int, tuple[float, float]]) -> str:

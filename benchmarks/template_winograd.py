@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import datetime
 import platform
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rounds import medians_in_turn
 
 import loopwright as lw
 from loopwright.backends.targets import resolve_target
@@ -120,11 +120,11 @@ def _times(channels: int, target: Target, options: argparse.Namespace) -> dict[s
         kernels[name] = lw.SearchTask(task.module, target=target).build(result.best.schedule, check=True)
         task.forget_reference()
     replayed = {"graph": True} if target.kind == "cuda" else {}
-    rounds = [
-        [kernel.benchmark(min_repeat_ms=5, repeat=1, **replayed).median for kernel in kernels.values()]
-        for _ in range(ROUNDS)
-    ]
-    return dict(zip(kernels, map(statistics.median, zip(*rounds, strict=True)), strict=True))
+    timers = {
+        name: lambda kernel=kernel: kernel.benchmark(min_repeat_ms=5, repeat=1, **replayed).median
+        for name, kernel in kernels.items()
+    }
+    return medians_in_turn(timers, ROUNDS)
 
 
 def _compile(channels: int, target: Target, options: argparse.Namespace) -> None:

@@ -12,9 +12,11 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
+from rounds import times_in_turn
 from torch import nn
 
 import loopwright as lw
@@ -50,14 +52,14 @@ def contestants(x: torch.Tensor) -> dict[str, Callable[[torch.Tensor], Any]]:
 
 def times_us(ways: dict[str, Callable[[torch.Tensor], Any]], x: torch.Tensor, rounds: int) -> dict[str, list[float]]:
     """Return the microseconds a call of each way, one number a round."""
-    found: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, call in ways.items():
-            start_s = time.perf_counter()
-            for _ in range(CALLS):
-                call(x)
-            found[name].append((time.perf_counter() - start_s) / CALLS * 1e6)
-    return found
+
+    def microseconds(call: Callable[[torch.Tensor], Any]) -> float:
+        start_s = time.perf_counter()
+        for _ in range(CALLS):
+            call(x)
+        return (time.perf_counter() - start_s) / CALLS * 1e6
+
+    return times_in_turn({name: partial(microseconds, call) for name, call in ways.items()}, rounds)
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from drawn_cases import CHANNELS, extent
-from rounds import PAUSE_S, calls_by_clock, clock_of_a_thread, runs_by_clock
+from rounds import PAUSE_S, Timer, calls_by_clock, clock_of_a_thread, runs_by_clock, times_in_turn
 from without_tiles import without_tiles
 
 import loopwright as lw
@@ -279,7 +279,7 @@ def measured(case: Case, before: str, target: Any, turns: int) -> Row:
     task = lw.SearchTask(case.tensors, target=target)
     texts = {"untuned": task.default_schedule} | ({"before": before} if before else {})
     clock = clock_of_a_thread() if target.cores == 1 else time.perf_counter
-    calls: dict[str, Callable[[], float]] = {"peer": calls_by_clock(peer, clock, AT_LEAST_S)}
+    calls: dict[str, Timer] = {"peer": calls_by_clock(peer, clock, AT_LEAST_S)}
     if case.onnx is not None:
         other = case.onnx(arrays, target.cores)
         require_close(case.name, "onnxruntime", other(), wanted)
@@ -290,15 +290,10 @@ def measured(case: Case, before: str, target: Any, turns: int) -> Row:
         given_all = [*arrays, np.empty(wanted.shape, task.reference.expected[0].dtype)]
         kernel._executable.run(given_all)
         calls[name] = runs_by_clock(partial(kernel._executable.time, given_all), clock, AT_LEAST_S)
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(turns):
-        for name, call in calls.items():
-            time.sleep(PAUSE_S)
-            times[name].append(call())
     unit = next((p for p in ("amx", "avx512bf16", "avx512vnni") if f'"{p}.' in texts["untuned"]), "none")
     found_s = {
         key: value
-        for n, v in times.items()
+        for n, v in times_in_turn(calls, turns, PAUSE_S).items()
         for key, value in ((f"{n}_s", statistics.median(v)), (f"{n}_least_s", min(v)))
     }
     return {"case": case.name, "count": case.count, "unit": unit, **found_s}

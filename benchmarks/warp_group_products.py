@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import statistics
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from gpu import graphed
+from rounds import behind_one, medians_in_turn
 
 import loopwright as lw
 
@@ -66,12 +66,8 @@ def compare(name: str, schedule: Any, arrays: list[Any], rounds: int) -> None:
     error = float((first.double() - right).norm() / right.norm())
     same = bool(torch.equal(first, second))
     sides = {"torch": peer(a, b), "ours": ours(kernel, [a, b, first])}
-    times: dict[str, list[float]] = {side: [] for side in sides}
-    for _ in range(rounds):
-        for side, run in sides.items():
-            run()
-            times[side].append(run())
-    torch_s, ours_s = (statistics.median(times[side]) for side in ("torch", "ours"))
+    times_s = medians_in_turn({side: behind_one(timer) for side, timer in sides.items()}, rounds)
+    torch_s, ours_s = times_s["torch"], times_s["ours"]
     rate = 2e-12 * a.shape[0] * b.shape[0] * a.shape[1] / ours_s
     bits = "same bits" if same else "OTHER BITS"
     print(

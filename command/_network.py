@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 COMPILED = ".lw"
 """The suffix of files with compiled networks."""
 
+_OF_TUNING = "tune convolutions by Winograd's transforms, too (default: no)"
+_OF_COMPILING = "compile convolutions by Winograd's transforms where they are faster on record (default: yes)"
 
-def add_network_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a network beside its name."""
+
+def add_network_options(parser: argparse.ArgumentParser, winograd: str = _OF_TUNING) -> None:
+    """Add the options of a network beside its name, with what `--winograd` does in the command."""
     parser.add_argument(
         "--input-shape",
         action="append",
@@ -43,24 +46,19 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dtype",
         metavar="TYPE",
-        help=f"elements of a network by name: {', '.join(FLOATS)} (default: float32); of a workload by name, too",
+        help=f"element type of what is named: of networks {', '.join(FLOATS)} (default: float32)",
     )
     parser.add_argument(
         "--precision",
         metavar="TYPE",
-        help=f"compute what is float32 in it in {' or '.join(PRECISIONS)}, sums excepted, when tuning and compiling",
+        help=f"compute what is float32 in it in {', '.join(PRECISIONS)}, sums excepted (tune and compile alike)",
     )
     parser.add_argument(
         "--layout",
         choices=["NCHW", "NHWC", "auto"],
-        help="layout of feature maps, when tuning and compiling (default: auto for ONNX models, else NCHW)",
+        help="layout of feature maps (default: auto for ONNX models, else NCHW; tune and compile alike)",
     )
-    parser.add_argument(
-        "--winograd",
-        action=argparse.BooleanOptionalAction,
-        help="convolutions by Winograd's transforms: tune them, too (default: no); compile those that are faster on "
-        "record (default: yes)",
-    )
+    parser.add_argument("--winograd", action=argparse.BooleanOptionalAction, help=winograd)
 
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +68,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--records", type=file_name, help="record file with tuned schedules (default: <model>.jsonl, if it exists)"
     )
-    add_network_options(parser)
+    add_network_options(parser, _OF_COMPILING)
 
 
 def add_trust_option(parser: argparse.ArgumentParser) -> None:

@@ -129,6 +129,13 @@ def scope_of(buffer: SSAValue) -> str:
     return space.data if isinstance(space, StringAttr) else "global"
 
 
+def element_of_buffer(buffer: SSAValue) -> Attribute:
+    """Return the type of a buffer's elements."""
+    assert isinstance(buffer.type, MemRefType)
+    element: Attribute = buffer.type.element_type
+    return element
+
+
 def buffer_type(element: Attribute, shape: Sequence[int], scope: str = "global") -> MemRefType[Attribute]:
     """Return the type of a buffer in a scope."""
     return _buffer_type(element, tuple(map(int, shape)), scope)

@@ -226,7 +226,7 @@ class ApplyOp(IRDLOperation):
         kinds = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
         parser.parse_punctuation("->")
         operands = parser.resolve_operands(inputs, kinds, parser.pos)
-        return cls(operator, operands, dict(pairs or ()), _parse_types(parser))
+        return cls(operator, operands, dict(pairs or ()), parse_types(parser))
 
 
 @irdl_op_definition
@@ -301,7 +301,7 @@ class GroupOp(IRDLOperation):
 
         inputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, pair)
         parser.parse_punctuation("->")
-        types = _parse_types(parser)
+        types = parse_types(parser)
         return cls(label, inputs, parser.parse_region(arguments), types)
 
 
@@ -314,7 +314,8 @@ def _print_types(printer: Printer, types: Sequence[Attribute]) -> None:
     printer.print_string(")")
 
 
-def _parse_types(parser: Parser) -> list[Attribute]:
+def parse_types(parser: Parser) -> list[Attribute]:
+    """Read one type, or several in parentheses."""
     several = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
     return [parser.parse_type()] if several is None else list(several)
 

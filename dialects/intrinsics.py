@@ -395,8 +395,11 @@ _REGISTERED: dict[str, Intrinsic] = {}
 def register_intrinsic(intrinsic: Intrinsic) -> Intrinsic:
     """Add an intrinsic, which schedules may name from now on; one of the same name takes its place.
 
-    ValueError for the name of one that comes with loopwright, and where its fragments are wrong (`verify`).
+    TypeError where it is none, ValueError for the name of one that comes with loopwright, and where its fragments are
+    wrong (`verify`).
     """
+    if not isinstance(intrinsic, Intrinsic):
+        raise TypeError(f"register_intrinsic takes an Intrinsic, got {type(intrinsic).__name__}")
     intrinsic.verify()
     if intrinsic.name in _own() or _cut(intrinsic.name) is not None:
         raise ValueError(f"intrinsic '{intrinsic.name}' comes with loopwright; give yours another name")

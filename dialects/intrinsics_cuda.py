@@ -10,6 +10,7 @@ ROW_BYTES = 16
 """Bytes of a row of the 8 x 8 matrices that `ldmatrix` loads (PTX ISA, ldmatrix)."""
 MATRIX_ROWS = 8
 REGISTER_BYTES = 4
+"""Bytes of a register of a GPU's thread."""
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ from .buffers import SCOPES as SCOPES
 from .buffers import AllocOp as AllocOp
 from .buffers import buffer_shape as buffer_shape
 from .buffers import buffer_type as buffer_type
+from .buffers import element_of_buffer as element_of_buffer
 from .buffers import scope_of as scope_of
 from .combiner import NAMED
 from .index import IndexExpr

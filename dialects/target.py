@@ -25,6 +25,9 @@ _GPU_KINDS = ("cuda", "opencl")
 WARP = 32
 """Threads that run in step, on every GPU of NVIDIA's (CUDA C++ Programming Guide)."""
 
+WIDEST_ACCESS_BYTES = 16
+"""Bytes that a thread of a GPU moves at once, at most (CUDA C++ Programming Guide, device memory accesses)."""
+
 MOST_THREADS_Z = 64
 """Threads of a block along threadIdx.z, on every GPU of NVIDIA's (CUDA C++ Programming Guide) and many others."""
 

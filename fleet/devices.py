@@ -159,7 +159,7 @@ def builders_of(identity: Mapping[str, Any]) -> list[RegisteredBuilder]:
 
 
 def _aside(worker: Mapping[str, Any], known: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Why a device takes no jobs: as it says, once Dask's resource of it is gone."""
+    """The reason why a device takes no jobs: as it says, once Dask's resource of it is gone."""
     if worker.get("resources", {}).get(key_resource(str(known["key"])), 1):
         return ""
     return str(now.get("aside") or f"device '{known['name']}' is set aside")

@@ -64,7 +64,7 @@ def order(op: str, **fields: Any) -> Order:
 
 
 def why_refused(order: Mapping[str, Any], member: str) -> str | None:
-    """Why a member of a fleet does not take an order of another version of the protocol; None where it does."""
+    """The reason why a member of a fleet refuses an order of another version of the protocol; None where it does."""
     if order.get("protocol") == PROTOCOL:
         return None
     theirs = f"loopwright {order.get('version')} with protocol {order.get('protocol')}"

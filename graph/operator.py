@@ -204,8 +204,9 @@ def operator(name: str) -> Operator:
     """Return the operator of a name; ValueError with names alike where there is none."""
     known = operators()
     if name not in known:
-        alike = get_close_matches(name, known, 3) or sorted(known)
-        raise ValueError(f"there is no operator '{name}'; there are {', '.join(alike)}")
+        near = get_close_matches(name, known, 3)
+        shown = f"near: {', '.join(near)}" if near else f"there are {', '.join(sorted(known))}"
+        raise ValueError(f"there is no operator '{name}'; {shown}")
     return known[name]
 
 

@@ -25,9 +25,9 @@ def class_name(stem: str) -> str:
     return "".join(word.capitalize() for word in stem.split("_"))
 
 
-def module_stems(folder: str) -> list[str]:
-    """Return the names of the modules in `passes/<folder>` that hold a pass; those with a leading underscore do not."""
-    return _stems(f"passes/{folder}")
+def primitive_stems() -> list[str]:
+    """Return the names of the modules that hold a schedule primitive each: `compute_at`, ..."""
+    return _stems("passes/schedule")
 
 
 @cache
@@ -44,6 +44,7 @@ def passes_in(folder: str, prefix: str = "") -> Factories:
 
 
 def _stems(folder: str) -> list[str]:
+    """The names of the modules in a folder of the package, but for those that it keeps to itself."""
     return sorted(file.stem for file in (_ROOT / folder).glob("*.py") if not file.stem.startswith("_"))
 
 

@@ -165,7 +165,7 @@ class SearchTask:
         """The sketches, and the model that compares their candidates: on several cores that of one, as on one."""
         if self._model is not None or self.target.kind != "llvm":
             return self.sketches, self._model
-        alone = replace(self.target, cores=1)
+        alone = self.target.with_cores(1)
         model = model_for(alone, self.compute_dag.dtype)
         if model is None:
             return self.sketches, None

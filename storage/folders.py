@@ -31,7 +31,7 @@ def _folder(variable: str, usual: str, name: str) -> Path | None:
 
 
 def why_not_own(path: Path, found: os.stat_result) -> str | None:
-    """Why what is in a file or folder may be somebody else's; None where only this user and root can change it."""
+    """The reason why a file or folder may hold what others wrote; None where only this user and root can write it."""
     if found.st_uid not in (_ROOT, os.geteuid()):
         return f"{path} belongs to another user"
     if stat.S_IMODE(found.st_mode) & (stat.S_IWGRP | stat.S_IWOTH):

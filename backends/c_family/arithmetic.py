@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from . import index_arithmetic as index
 from .expression import AND, EQUALITY, SHIFT, UNARY, XOR, Expr, cast_to, infix, negated
 from .printer import Handler, KernelPrinter
-from .types import kind_of
+from .types import element_name
 
 Template = Callable[[KernelPrinter, str, Sequence[Expr]], Expr]
 """From a printer, the kind of the first operand and one lane of each operand to one lane of the result."""
@@ -20,7 +20,7 @@ def lanewise(template: Template, repeats: bool = False) -> Handler:
     """Handle an operation lane by lane; `repeats` says that the template writes an operand more than once."""
 
     def handle(p: KernelPrinter, op: Operation) -> None:
-        kind = kind_of(op.operands[0].type)
+        kind = element_name(op.operands[0].type)
         operands = [p.atoms(operand) if repeats else p.lanes(operand) for operand in op.operands]
         p.define(op.results[0], [template(p, kind, lanes) for lanes in zip(*operands, strict=True)])
 

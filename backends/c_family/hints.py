@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import kernel
-from .types import kind_of
+from .types import element_name
 
 _SCOPES = ("_shared", "_local", "_tile", "_pad")
 """Ends of the names of copies, which a value loaded from one does without."""
@@ -25,7 +25,7 @@ def hint_of(value: SSAValue, name_of: Callable[[SSAValue], str | None]) -> str:
 
 
 def _plain(value: SSAValue) -> str:
-    return _BY_KIND.get(kind_of(value.type), "v")
+    return _BY_KIND.get(element_name(value.type), "v")
 
 
 def _loaded(value: SSAValue, name_of: Callable[[SSAValue], str | None]) -> str | None:
@@ -40,7 +40,7 @@ def _loaded(value: SSAValue, name_of: Callable[[SSAValue], str | None]) -> str |
 
 def _place(value: SSAValue, name_of: Callable[[SSAValue], str | None]) -> str | None:
     """Name an index after the one buffer that it addresses: `A_at`."""
-    if kind_of(value.type) != "index":
+    if element_name(value.type) != "index":
         return None
     buffers = {_addressed(use.operation, value) for use in value.uses}
     buffer = buffers.pop() if len(buffers) == 1 else None

@@ -11,16 +11,13 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import kernel
+from ...dialects.target import WIDEST_ACCESS_BYTES
 from ..unsupported import UnsupportedError
 from .expression import ADD, Expr, Place, ternary
 from .index_arithmetic import terms
 from .initial import initial_value
 from .printer import Buffer, Handler, KernelPrinter
-from .types import bytes_of, kind_of
-
-WIDEST_ACCESS_BYTES = 16
-"""Bytes that one thread moves in one access, at most."""
-
+from .types import bytes_of, element_name
 
 _SUM = re.compile(r" [-+] ")
 _BRACKETS = re.compile(r"\[[^][]*\]|\([^()]*\)")
@@ -181,7 +178,7 @@ def alloc(p: KernelPrinter, op: Operation) -> None:
     if scope != "local":
         raise UnsupportedError(f"buffer '{op.label.data}' in a launch must be shared or local, got '{scope}'")
     size = math.prod(op.buffer.type.get_shape())
-    kind = kind_of(op.buffer.type)
+    kind = element_name(op.buffer.type)
     buffer = Buffer(p.names.fresh(op.buffer.name_hint or op.label.data), kind, "local", size)
     p.buffers[op.buffer] = buffer
     initial = initial_value(op)

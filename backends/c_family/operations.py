@@ -44,7 +44,7 @@ from .expression import (
     ternary,
 )
 from .printer import Handler, KernelPrinter
-from .types import NARROW_FLOATS, is_float, kind_of
+from .types import NARROW_FLOATS, element_name, is_float
 from .vector_operations import broadcast, extract, insert, lane_numbers, mask, reduction, shuffle_lanes
 
 
@@ -117,7 +117,7 @@ def unsigned_extremum(operator: str) -> Handler:
 
 def conversion(p: KernelPrinter, op: Operation) -> None:
     """Handle a change of type."""
-    source, result = kind_of(op.operands[0].type), kind_of(op.results[0].type)
+    source, result = element_name(op.operands[0].type), element_name(op.results[0].type)
     p.type_of(result)
     lanes = p.lanes(op.operands[0])
     if source == "i1" and result != "i1":
@@ -129,7 +129,7 @@ def conversion(p: KernelPrinter, op: Operation) -> None:
 
 def unsigned_conversion(p: KernelPrinter, op: Operation) -> None:
     """Handle extui and uitofp: the operand's bits are an unsigned number."""
-    source, result = kind_of(op.operands[0].type), kind_of(op.results[0].type)
+    source, result = element_name(op.operands[0].type), element_name(op.results[0].type)
     lanes = p.lanes(op.operands[0])
     if source != "i1":
         lanes = tuple(cast_to(unsigned_type(p, source), lane) for lane in lanes)
@@ -142,7 +142,7 @@ def unsigned_conversion(p: KernelPrinter, op: Operation) -> None:
 
 def to_unsigned(p: KernelPrinter, op: Operation) -> None:
     """Handle fptoui: toward zero, held in the bits of an integer."""
-    source, result = kind_of(op.operands[0].type), kind_of(op.results[0].type)
+    source, result = element_name(op.operands[0].type), element_name(op.results[0].type)
     lanes = p.lanes(op.operands[0])
     if source in NARROW_FLOATS:
         lanes = tuple(p.language.convert(lane, source, "f32", p.long_index) for lane in lanes)
@@ -152,11 +152,11 @@ def to_unsigned(p: KernelPrinter, op: Operation) -> None:
 
 def truncation(p: KernelPrinter, op: Operation) -> None:
     """Handle trunci: the low bits; of a truth value the lowest."""
-    result = kind_of(op.results[0].type)
+    result = element_name(op.results[0].type)
     if result != "i1":
         conversion(p, op)
         return
-    one = p.literal(1, kind_of(op.operands[0].type))
+    one = p.literal(1, element_name(op.operands[0].type))
     bits = (infix("&", AND, lane, one) for lane in p.lanes(op.operands[0]))
     p.define(op.results[0], [infix("!=", EQUALITY, bit, Expr("0")) for bit in bits])
 
@@ -173,7 +173,7 @@ def convert_lanes(p: KernelPrinter, op: Operation) -> None:
 def constant(p: KernelPrinter, op: Operation) -> None:
     """Handle a constant: its literal, wherever it is used."""
     value, result = op.properties["value"], op.results[0]
-    kind, lanes = kind_of(result.type), kernel.lanes_of(result.type)
+    kind, lanes = element_name(result.type), kernel.lanes_of(result.type)
     p.define_literal(result, [p.literal(number, kind) for number in constant_lanes(value, lanes)])
 
 
@@ -193,7 +193,7 @@ _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 def compare(p: KernelPrinter, op: Operation) -> None:
     """Handle cmpi, cmpf and lane comparisons."""
     a, b = op.operands
-    kind = kind_of(a.type)
+    kind = element_name(a.type)
     named = op.predicate.data if isinstance(op, kernel.CompareOp) else None
     number = cast("IntegerAttr", op.properties["predicate"]).value.data if named is None else 0
     predicate = named or (FLOAT_PREDICATES if is_float(kind) else INTEGER_PREDICATES)[number]
@@ -263,7 +263,7 @@ def _absolute_integer(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Exp
 
 
 def _bitcast(p: KernelPrinter, op: Operation) -> None:
-    source, result = kind_of(op.operands[0].type), kind_of(op.results[0].type)
+    source, result = element_name(op.operands[0].type), element_name(op.results[0].type)
     if source == result:
         p.define(op.results[0], p.lanes(op.operands[0]))
         return

@@ -16,7 +16,7 @@ from .hints import hint_of
 from .language import Language
 from .names import Names
 from .passing import passed_between_threads
-from .types import is_float, kind_of
+from .types import element_name, is_float
 
 INDENT = "    "
 _ATOM_TEXT = re.compile(r"[\w.]+f?|\w+\.\w+(\[\d+\])?", re.ASCII)
@@ -112,7 +112,7 @@ class KernelPrinter:
         """Give a value its expression: a variable if it is used more than once, elsewhere or is long."""
         if value.first_use is None:
             return
-        kind = kind_of(value.type)
+        kind = element_name(value.type)
         lanes = tuple(self._known.get((kind, lane.text), lane) for lane in lanes)
         if all(map(_is_repeatable, lanes)) or self._stays(value, lanes):
             self._values[value] = lanes
@@ -133,7 +133,7 @@ class KernelPrinter:
         return max(len(lane.text) for lane in lanes) <= _LONGEST_INLINED
 
     def _name(self, value: SSAValue, lanes: Sequence[Expr]) -> None:
-        kind = kind_of(value.type)
+        kind = element_name(value.type)
         hint = self.hint(value)
         named: dict[str, Expr] = {}
         for number, lane in enumerate(lanes):

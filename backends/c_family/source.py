@@ -22,7 +22,7 @@ from .memory import MEMORY, scope_of
 from .names import Names, identifier
 from .operations import OPERATIONS
 from .printer import INDENT, Buffer, Handler, KernelPrinter
-from .types import bytes_of, kind_of
+from .types import bytes_of, element_name
 
 _DIVISIONS = (arith.DivUIOp, arith.RemUIOp)
 """Operations that may stand ahead of launches though they are not pure: numbers of lanes by constants."""
@@ -97,14 +97,14 @@ class _Function:
             raise UnsupportedError(f"buffer '{op.label.data}' of scope {scope_of(op)} is outside of a launch")
         self.numbers[op.buffer] = len(self.numbers)
         self.labels.append(op.buffer.name_hint or op.label.data)
-        return _elements(op.buffer) * bytes_of(kind_of(op.buffer.type))
+        return _elements(op.buffer) * bytes_of(element_name(op.buffer.type))
 
     def _launch(self, op: kernel.LaunchOp, number: int) -> tuple[KernelPrinter, Launch, list[str]]:
         name = f"{self.name}_k{number}"
         names = Names([name, *self.language.reserved])
         p = KernelPrinter(self.language, self.operations, self.long_index, op, names)
         for buffer, label in zip(self.numbers, self.labels, strict=True):
-            p.buffers[buffer] = Buffer(label, kind_of(buffer.type), "global", _elements(buffer))
+            p.buffers[buffer] = Buffer(label, element_name(buffer.type), "global", _elements(buffer))
         inside = list(operations_in(op))
         self._name_buffers(p, inside)
         maps = self._maps(p, inside)
@@ -157,7 +157,7 @@ class _Function:
             p.helpers.add(f"dynamic {max(a.align_bytes for a in allocations)}")
         lines = []
         for allocation, offset in offsets.items():
-            kind, size = kind_of(allocation.buffer.type), _elements(allocation.buffer)
+            kind, size = element_name(allocation.buffer.type), _elements(allocation.buffer)
             name = p.names.fresh(allocation.buffer.name_hint or allocation.label.data)
             p.buffers[allocation.buffer] = Buffer(name, kind, "shared", size)
             place = offset if is_dynamic else None
@@ -170,7 +170,7 @@ class _Function:
         for op in inside:
             if isinstance(op, kernel.AllocOp) and scope_of(op) == kernel.COUNTERS:
                 name, size = p.names.fresh(f"{kernel_name}_{identifier(op.label.data)}"), _elements(op.buffer)
-                p.buffers[op.buffer] = Buffer(name, kind_of(op.buffer.type), "global", size)
+                p.buffers[op.buffer] = Buffer(name, element_name(op.buffer.type), "global", size)
                 lines.append(self.language.counters_declaration(name, size))
         return lines
 

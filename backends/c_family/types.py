@@ -25,7 +25,7 @@ NARROW_FLOATS = ("f16", "bf16")
 """Floats whose mathematics is done in single precision."""
 
 
-def kind_of(value_type: Attribute) -> str:
+def element_name(value_type: Attribute) -> str:
     """Return the name of a scalar type, or of a vector's or buffer's element type: `f32`, `i8`, `index`."""
     if type(value_type) is VectorType or type(value_type) is MemRefType:  # `isinstance` of attributes is slow
         value_type = value_type.element_type

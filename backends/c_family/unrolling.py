@@ -8,8 +8,9 @@ from xdsl.ir import Block, Operation
 from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 
 from ...dialects import kernel
-from .memory import WIDEST_ACCESS_BYTES, scope_of
-from .types import bytes_of, kind_of
+from ...dialects.target import WIDEST_ACCESS_BYTES
+from .memory import scope_of
+from .types import bytes_of, element_name
 
 
 def unroll_factor(trips: int, statements: int, limit: int) -> int:
@@ -73,7 +74,7 @@ def _of_operation(op: Operation, unrolled: bool) -> int:
         if isinstance(owner, kernel.AllocOp) and scope_of(owner) == "local":
             return 0
         moved = op.value.type
-        return _OF_ACCESS * -(-kernel.lanes_of(moved) * bytes_of(kind_of(moved)) // WIDEST_ACCESS_BYTES)
+        return _OF_ACCESS * -(-kernel.lanes_of(moved) * bytes_of(element_name(moved)) // WIDEST_ACCESS_BYTES)
     if not op.results:
         return 0 if isinstance(op, scf.YieldOp) else 1
     result = op.results[0].type

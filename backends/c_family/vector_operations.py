@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import cast
 
 from xdsl.dialects import arith, vector
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import Operation
 
 from ...dialects import kernel
@@ -14,7 +13,7 @@ from . import index_arithmetic as index
 from .arithmetic import as_unsigned, wrapped
 from .expression import ADD, AND, MULTIPLY, OR, RELATION, XOR, Expr, infix, ternary
 from .printer import KernelPrinter
-from .types import kind_of
+from .types import element_name
 
 
 def broadcast(p: KernelPrinter, op: Operation) -> None:
@@ -37,7 +36,7 @@ def reduction(p: KernelPrinter, op: Operation) -> None:
     source, *accumulators = op.operands
     name = str(cast(vector.CombiningKindAttr, op.properties["kind"]).data)
     lanes = [*p.lanes(source), *(lane for a in accumulators for lane in p.lanes(a))]
-    kind = kind_of(source.type)
+    kind = element_name(source.type)
     while len(lanes) > 1:
         pairs = [_join(p, name, kind, lanes[i], lanes[i + 1]) for i in range(0, len(lanes) - 1, 2)]
         lanes = pairs + lanes[len(lanes) & ~1 :]
@@ -61,7 +60,7 @@ def extract(p: KernelPrinter, op: Operation) -> None:
     """Handle one lane of a vector, known when compiling."""
     if len(op.operands) > 1:
         raise UnsupportedError("GPU backends take out lanes at known places only")
-    p.define(op.results[0], [p.lanes(op.operands[0])[integers(op, "static_position")[0]]])
+    p.define(op.results[0], [p.lanes(op.operands[0])[kernel.numbers_of(op, "static_position")[0]]])
 
 
 def insert(p: KernelPrinter, op: Operation) -> None:
@@ -69,19 +68,14 @@ def insert(p: KernelPrinter, op: Operation) -> None:
     if len(op.operands) > 2:
         raise UnsupportedError("GPU backends replace lanes at known places only")
     lanes = list(p.lanes(op.operands[1]))
-    lanes[integers(op, "static_position")[0]] = p.scalar(op.operands[0])
+    lanes[kernel.numbers_of(op, "static_position")[0]] = p.scalar(op.operands[0])
     p.define(op.results[0], lanes)
 
 
 def shuffle_lanes(p: KernelPrinter, op: Operation) -> None:
     """Handle a choice of lanes of two vectors."""
     both = (*p.atoms(op.operands[0]), *p.atoms(op.operands[1]))
-    p.define(op.results[0], [both[max(pick, 0)] for pick in integers(op, "mask")])
-
-
-def integers(op: Operation, name: str) -> tuple[int, ...]:
-    """Return the numbers of an array property."""
-    return cast("DenseArrayBase[IntegerType]", op.properties[name]).get_values()
+    p.define(op.results[0], [both[max(pick, 0)] for pick in kernel.numbers_of(op, "mask")])
 
 
 def lane_numbers(p: KernelPrinter, op: Operation) -> None:

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from ...dialects import kernel
 from ..c_family.expression import ATOM, Expr, cast_to, joined_reads
 from ..c_family.printer import Handler, KernelPrinter
-from ..c_family.types import kind_of
+from ..c_family.types import element_name
 from . import dot
 from .arrival import ARRIVALS
 from .async_copy import ASYNC_COPIES
@@ -35,7 +35,7 @@ def own_operations(compute_capability: int) -> Mapping[type[Operation], Handler]
 def shuffle(p: KernelPrinter, op: Operation) -> None:
     """Print a warp shuffle."""
     assert isinstance(op, kernel.ShuffleOp)
-    kind = kind_of(op.value.type)
+    kind = element_name(op.value.type)
     mask = (
         "0xffffffffu" if p.threads % 32 == 0 else f"0x{(1 << p.threads) - 1:x}u" if p.threads < 32 else "__activemask()"
     )

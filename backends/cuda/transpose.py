@@ -7,7 +7,7 @@ from xdsl.ir import Operation
 from ...dialects import kernel
 from ..c_family.expression import Expr
 from ..c_family.printer import KernelPrinter
-from ..c_family.types import bytes_of, kind_of
+from ..c_family.types import bytes_of, element_name
 from ..unsupported import UnsupportedError
 
 HELPER = """\
@@ -33,7 +33,7 @@ VECTOR_BYTES = 16
 def transpose_quad(p: KernelPrinter, op: Operation) -> None:
     """Print a transpose among four threads, of words of 32 bits."""
     assert isinstance(op, kernel.TransposeQuadOp)
-    kind, lanes = kind_of(op.value.type), p.lanes(op.value)
+    kind, lanes = element_name(op.value.type), p.lanes(op.value)
     if len(lanes) * bytes_of(kind) != VECTOR_BYTES:
         raise UnsupportedError(f"four threads transpose vectors of {VECTOR_BYTES} bytes, got {op.value.type}")
     name, vector = p.names.fresh(op.value.name_hint or "parts"), p.language.vector_type(kind, len(lanes))

@@ -137,7 +137,7 @@ def _known() -> dict[str, bool]:
 
 
 def why_not_here(features: Sequence[str]) -> str | None:
-    """Why code that may use these features cannot run on this CPU, and what would; None where it can."""
+    """The reason why code that may use these features cannot run on this CPU, and what would; None where it can."""
     here = {architecture(), *host_features()}
     missing = [name for name in features if name not in here]
     if not missing:

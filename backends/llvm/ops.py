@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import cast
 
 from xdsl.dialects import arith, math, vector
-from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import kernel
@@ -148,16 +148,11 @@ def _narrowed(f: Function, value: str, lanes: int, after: str, signed: bool) -> 
     return f.put(f"trunc {wide} {f.put(f'fptosi {before} {value} to {wide}')} to {after}")
 
 
-def _index_cast(widen: str) -> Handler:
-    def emit(f: Function, op: Operation) -> None:
-        source, result = op.operands[0], op.results[0]
-        before, after = f.type(source.type), f.type(result.type)
-        narrow = _bits(after) < _bits(before)
-        value = f.names[source]
-        text = f"{'trunc' if narrow else widen} {before} {value} to {after}"
-        f.names[result] = value if before == after else f.put(text)
-
-    return emit
+def _index_cast(f: Function, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    before, after = f.type(source.type), f.type(result.type)
+    value, instruction = f.names[source], "trunc" if _bits(after) < _bits(before) else "sext"
+    f.names[result] = value if before == after else f.put(f"{instruction} {before} {value} to {after}")
 
 
 def _bits(text: str) -> int:
@@ -334,16 +329,12 @@ def _insert(f: Function, op: Operation) -> None:
 def _position(f: Function, op: Operation, name: str, places: list[SSAValue]) -> str:
     if places:
         return f.names[places[0]]
-    return str(_integers(op, name)[0])
-
-
-def _integers(op: Operation, name: str) -> tuple[int, ...]:
-    return cast("DenseArrayBase[IntegerType]", op.properties[name]).get_values()
+    return str(kernel.numbers_of(op, name)[0])
 
 
 def _shuffle(f: Function, op: Operation) -> None:
     a, b = op.operands
-    picks = _integers(op, "mask")
+    picks = kernel.numbers_of(op, "mask")
     order = ", ".join(f"i32 {pick}" if pick >= 0 else "i32 poison" for pick in picks)
     text = f"shufflevector {f.type(a.type)} {f.names[a]}, {f.type(b.type)} {f.names[b]}"
     f.names[op.results[0]] = f.put(f"{text}, <{len(picks)} x i32> <{order}>")
@@ -452,7 +443,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     arith.FPToSIOp: _to_integer("fptosi.sat"),
     arith.FPToUIOp: _to_integer("fptoui.sat"),
     arith.BitcastOp: _cast("bitcast"),
-    arith.IndexCastOp: _index_cast("sext"),
+    arith.IndexCastOp: _index_cast,
     math.AbsFOp: _intrinsic("fabs"),
     math.AbsIOp: _intrinsic("abs", ("i1", "false")),
     math.CeilOp: _intrinsic("ceil"),

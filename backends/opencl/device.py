@@ -49,7 +49,7 @@ def device_name() -> str:
 
 
 def lacking(dtype: str) -> str | None:
-    """Why the device does not compute in an element type, in a sentence; None where it does."""
+    """The reason why the device does not compute in an element type, in a sentence; None where it does."""
     return executable.lacking(dtype, device_at())
 
 

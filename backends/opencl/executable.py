@@ -104,7 +104,7 @@ class OpenClRuntime(OpenClDevice):
 
 
 def lacking(dtype: str, device: Any) -> str | None:
-    """Why a device does not compute in an element type, in a sentence; None where it does."""
+    """The reason why a device does not compute in an element type, in a sentence; None where it does."""
     if dtype != "float64" or DOUBLES in device.extensions:
         return None
     return f"{describe(device)} has no float64 ({DOUBLES}): use float32, float16 or bfloat16"

@@ -94,7 +94,7 @@ def _until(answers: Iterator[Answer]) -> Iterator[Answer]:
 
 
 def _no_opencl() -> str:
-    """Why no OpenCL device can run kernels; nothing where one can."""
+    """The reason why no OpenCL device can run kernels; nothing where one can."""
     try:
         device_at(0)
     except MissingOpenCl as error:

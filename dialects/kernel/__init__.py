@@ -51,7 +51,7 @@ from .memory import (
     shared_offsets,
 )
 from .tile import TileLoadOp, TileProductOp, TileStartOp
-from .types import INDEX, element_of, int_attr, lanes_of, mask_type, vector_of
+from .types import INDEX, element_of, int_attr, lanes_of, mask_type, numbers_of, vector_of
 from .warp_group import (
     ATOM_ROWS,
     ProxyFenceOp,
@@ -125,6 +125,7 @@ __all__ = [
     "int_attr",
     "lanes_of",
     "mask_type",
+    "numbers_of",
     "shared_offsets",
     "vector_of",
     "walk_problem",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import cast
 
-from xdsl.dialects.builtin import IndexType, IntAttr, VectorType, i1
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntAttr, IntegerType, VectorType, i1
+from xdsl.ir import Attribute, Operation
 
 INDEX = IndexType()
 
@@ -29,6 +30,11 @@ def mask_type(lanes: int) -> Attribute:
 def vector_of(element: Attribute, lanes: int) -> VectorType[Attribute]:
     """`vector<lanes x element>`; made once, as attributes are dear and vectors many."""
     return VectorType(element, [lanes])
+
+
+def numbers_of(op: Operation, name: str) -> tuple[int, ...]:
+    """Return the numbers of an array property, as of the lanes that a shuffle picks."""
+    return cast("DenseArrayBase[IntegerType]", op.properties[name]).get_values()
 
 
 @cache

@@ -57,9 +57,9 @@ def read_model(model: Any, name: str | None = None) -> tuple[str, ModelProto]:
     except DecodeError as error:
         raise OnnxImportError(name or _shown(model), [f"this is no ONNX model: {error}"]) from error
     except OSError as error:
-        raise OnnxImportError(
-            name or _shown(model), [f"cannot read {error.filename or model}: {error.strerror}"]
-        ) from error
+        beside = error.filename and os.fspath(error.filename) != _shown(model)
+        where = f"cannot read {error.filename}: " if beside else ""
+        raise OnnxImportError(name or _shown(model), [f"{where}{error.strerror}"]) from error
     except (onnx.checker.ValidationError, RuntimeError, TypeError, ValueError, TooLargeError) as error:
         raise OnnxImportError(name or _shown(model), [_first_line(error)]) from error
 

@@ -142,7 +142,7 @@ def split_between_threads(loop: ForOp, buffer: SSAValue) -> bool:
 
 
 def order_hazard(loops: list[ForOp]) -> str | None:
-    """Why the perfectly nested `loops` must keep their order, or None.
+    """The reason why the perfectly nested `loops` must keep their order, or None.
 
     One block below may be reordered freely, as reductions are free to change their order; but a loop that computes the
     elements of a reduction again must stay outside of the reduce loops. Several blocks may where everything passed
@@ -181,7 +181,7 @@ def _computed_again(block: BlockOp, loops: list[ForOp]) -> ForOp | None:
 
 
 def parallel_hazard(loop: ForOp, joined: bool = False) -> str | None:
-    """Why the iterations of `loop` must not run at once, or None.
+    """The reason why the iterations of `loop` must not run at once, or None.
 
     With `joined`, reductions over the loop are no reason: who asks joins the partial results of the iterations.
     """

@@ -10,14 +10,13 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 
 from ...dialects.index import Div, IndexExpr, Mod, atom_axes, axis
 from ...dialects.intrinsics import I_AXIS, J_AXIS, K_AXIS, Intrinsic
 from ...dialects.intrinsics_cuda import MATRIX_ROWS, ROUNDINGS, ROW_BYTES, Rounding
-from ...dialects.loop import BlockOp, ForOp, LoadOp, scope_of
+from ...dialects.loop import BlockOp, ForOp, LoadOp, element_of_buffer, scope_of
 from ...dialects.target import WARP
 from .nest import buffer_name, only_child, ranges_of
 
@@ -240,13 +239,6 @@ def k_of_factor(block: BlockOp, load: LoadOp) -> str | None:
     names = [a.name for a in block.axes if a.reduce]
     at = [e.as_axis() for e in load.indices.data if not e.axes().isdisjoint(names)]
     return at[0] if len(at) == 1 else None
-
-
-def element_of_buffer(buffer: SSAValue) -> Attribute:
-    """The element type of a buffer."""
-    assert isinstance(buffer.type, MemRefType)
-    element: Attribute = buffer.type.element_type
-    return element
 
 
 class _Grid:

@@ -12,8 +12,8 @@ from xdsl.ir import SSAValue
 
 from ...dialects.index import IndexExpr, atom_axes, flatten
 from ...dialects.intrinsics import I_AXIS, J_AXIS, Intrinsic
-from ...dialects.loop import BlockOp, ForOp, LoadOp, buffer_shape
-from .matrix_product import Grid, Mismatch, _digits, _evaluated, element_of_buffer, load_of_factor
+from ...dialects.loop import BlockOp, ForOp, LoadOp, buffer_shape, element_of_buffer
+from .matrix_product import Grid, Mismatch, _digits, _evaluated, load_of_factor
 from .nest import buffer_name, ranges_of
 
 MOST_ROWS = 2

@@ -17,7 +17,7 @@ from ...dialects.index import IndexExpr
 from ...dialects.interpret.loop import initial_value
 from ...dialects.lookups import lookups_of
 from ...dialects.loop_lanes import JOINED, SCALAR, SINGLE, TRANSPOSED, step_of
-from ...dialects.target import LINE_BYTES
+from ...dialects.target import LINE_BYTES, WIDEST_ACCESS_BYTES
 from ...dialects.te import IndexOp, PredicateOp, YieldOp
 from ..analysis.placement import in_bounds
 from ._addresses import Address, Addresses
@@ -27,9 +27,6 @@ from ._branches import under
 from ._held_values import Held, held_value, hold, memory_is_read
 from ._quads import transposed
 from ._shared_carries import last_iterations
-
-WIDEST_ACCESS_BYTES = 16
-"""Bytes that a thread of a GPU moves at once, at most: alignment beyond it says nothing."""
 
 
 class BodyWriter:

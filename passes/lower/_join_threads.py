@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
 from ...dialects.index import IndexExpr
-from ...dialects.loop import BlockOp, ForOp
+from ...dialects.loop import BlockOp, ForOp, element_of_buffer
 from ...dialects.target import WARP
 from ..analysis.nest import only_child
 from ._block_body import BodyWriter
@@ -50,7 +50,7 @@ def join_threads(
         own = []
         for known in copies:
             with known():
-                own.append(_own_value(launch, writer, plan, number, _element(access.buffer)))
+                own.append(_own_value(launch, writer, plan, number, element_of_buffer(access.buffer)))
         if warps:
             of_warps = _within_warp(launch, writer, plan, own, size)
             totals = _across_warps(launch, writer, plan, of_warps, size, position)
@@ -107,12 +107,6 @@ def _size(launch: Launch, plan: BlockPlan, warps: bool) -> int:
 def _open_conditions(launch: Launch, plan: BlockPlan) -> list[IndexExpr]:
     """The conditions of a block that are not known to hold where its code is written."""
     return [c for c in plan.conditions if launch.at.condition(c) is not True]
-
-
-def _element(buffer: SSAValue) -> Attribute:
-    assert isinstance(buffer.type, MemRefType)
-    element: Attribute = buffer.type.element_type
-    return element
 
 
 def _own_value(launch: Launch, writer: BodyWriter, plan: BlockPlan, number: int, element: Attribute) -> SSAValue:

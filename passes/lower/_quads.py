@@ -8,8 +8,7 @@ from __future__ import annotations
 from ...dialects.element import element_bytes
 from ...dialects.index import IndexExpr, Ranges, axis
 from ...dialects.kernel import QUAD
-from ...dialects.loop import BlockOp
-from ..analysis.matrix_product import element_of_buffer
+from ...dialects.loop import BlockOp, element_of_buffer
 from ._block_plan import Access, BlockPlan
 from ._loop_values import LoopValues
 

@@ -10,8 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ...dialects.element import element_bytes
-from ...dialects.loop import BlockOp, blocks_in, scope_of
-from ..analysis.matrix_product import element_of_buffer
+from ...dialects.loop import BlockOp, blocks_in, element_of_buffer, scope_of
 from ..analysis.nest import ranges_of
 from ..analysis.placement import Placement, bounds_together
 

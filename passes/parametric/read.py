@@ -136,11 +136,11 @@ def _arithmetic(body: Region) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for op in body.block.ops:
         if op.name not in _FREE:
-            counts[kind_of(op.name)] += 1
+            counts[operation_kind(op.name)] += 1
     return dict(counts)
 
 
-def kind_of(op: str) -> str:
+def operation_kind(op: str) -> str:
     """The kind of an operation by its name."""
     if op in KIND_OF:
         return KIND_OF[op]

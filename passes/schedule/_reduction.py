@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Attribute, Operation, Region
 
 from ...dialects.attributes import IndicesAttr
 from ...dialects.combiner import identity
 from ...dialects.element import is_float, is_unsigned
 from ...dialects.index import ZERO, IndexExpr
-from ...dialects.loop import BlockOp, ForOp, LoadOp
+from ...dialects.loop import BlockOp, ForOp, LoadOp, element_of_buffer
 from ...dialects.te import IndexOp, PredicateOp, unsigned_constant
 from ..analysis.nest import new_loop, ranges_of, simplify_conditions
 
@@ -65,7 +65,7 @@ def start_values(block: BlockOp) -> list[ConstantOp | IndexOp]:
 
 def _starts(block: BlockOp) -> Iterable[tuple[Attribute | float, Attribute]]:
     for position, output in enumerate(block.outputs):
-        element = element_type(output)
+        element = element_of_buffer(output)
         if block.identity is not None:
             yield block.identity.data[position], element
         else:
@@ -83,13 +83,6 @@ def _constant(value: Attribute | float, element: Attribute) -> ConstantOp | Inde
     if is_float(element):
         return ConstantOp(FloatAttr(float(value), element))  # type: ignore[call-overload]
     return ConstantOp(IntegerAttr(int(value), element))  # type: ignore[call-overload]
-
-
-def element_type(buffer: SSAValue) -> Attribute:
-    """Return the type of a buffer's elements."""
-    assert isinstance(buffer.type, MemRefType)
-    element: Attribute = buffer.type.element_type
-    return element
 
 
 def substitute_in_body(body: Region, values: Mapping[str, IndexExpr]) -> None:

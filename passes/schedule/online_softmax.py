@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ...dialects.attributes import Axis, IndicesAttr
 from ...dialects.element import is_float
 from ...dialects.index import IndexExpr, Ranges, axis
-from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, buffer_shape, buffer_type
+from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, buffer_shape, buffer_type, element_of_buffer
 from ...dialects.te import PredicateOp, YieldOp
 from ..analysis.access import is_argument, writers
 from ..analysis.masked import KEPT, kept_where
@@ -38,7 +38,6 @@ from ..primitive import Primitive
 from ._inlining import TRAPPING, copy_body
 from ._moving import drop_buffer, take_out
 from ._online_sizes import BUFFERS, replay_blocks, replay_division, stages_of
-from ._reduction import element_type
 from ._staging import insert_alloc, legal_steps, top_level
 
 TRIED = (0, 16)
@@ -104,8 +103,10 @@ class OnlineSoftmax(Primitive[Plan]):
         except NoWeightedSum as refused:
             rule = f"'{self.block}' must be a sum weighted by a softmax, each in blocks of their own: {refused}"
             raise self.error(rule, at=refused.at) from None
-        kinds = {str(element_type(b.outputs[0])) for b in (found.largest, found.exponential, found.denominator, block)}
-        if len(kinds) > 1 or not is_float(element_type(block.outputs[0])):
+        kinds = {
+            str(element_of_buffer(b.outputs[0])) for b in (found.largest, found.exponential, found.denominator, block)
+        }
+        if len(kinds) > 1 or not is_float(element_of_buffer(block.outputs[0])):
             rule = f"exponentials and sums must be of one type of floats, they are {', '.join(sorted(kinds))}"
             raise self.error(rule, at=found.exponential)
         if self.rounded not in (0, 1):
@@ -153,7 +154,7 @@ class OnlineSoftmax(Primitive[Plan]):
 
 def _new_buffer(plan: Plan, name: str, shape: Sequence[int]) -> SSAValue:
     func = function_of(plan.found.total)
-    alloc = AllocOp(name, buffer_type(element_type(plan.found.total.outputs[0]), shape))
+    alloc = AllocOp(name, buffer_type(element_of_buffer(plan.found.total.outputs[0]), shape))
     insert_alloc(func, alloc)
     return alloc.buffer
 
@@ -191,7 +192,7 @@ def _approximate(ops: Sequence[Operation]) -> None:
 def _new_rounded(plan: Plan, shape: Sequence[int]) -> SSAValue:
     """Return a new buffer for rounded exponentials, called as that of the quotients."""
     old = plan.found.quotient.outputs[0]
-    alloc = AllocOp(buffer_name(old), buffer_type(element_type(old), shape))
+    alloc = AllocOp(buffer_name(old), buffer_type(element_of_buffer(old), shape))
     insert_alloc(function_of(plan.found.total), alloc)
     return alloc.buffer
 
@@ -416,7 +417,7 @@ class _Blocked:
 
     @property
     def _element(self) -> AnyFloat:
-        element = element_type(self.found.total.outputs[0])
+        element = element_of_buffer(self.found.total.outputs[0])
         assert isinstance(element, AnyFloat)
         return element
 

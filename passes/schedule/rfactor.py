@@ -13,7 +13,17 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects.attributes import Axis, IndicesAttr
 from ...dialects.index import ZERO, IndexExpr, axis
-from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape, buffer_type, scope_of
+from ...dialects.loop import (
+    AllocOp,
+    BlockOp,
+    ForOp,
+    LoadOp,
+    blocks_in,
+    buffer_shape,
+    buffer_type,
+    element_of_buffer,
+    scope_of,
+)
 from ...dialects.te import IndexOp, PredicateOp, YieldOp
 from ..analysis.access import is_under, readers
 from ..analysis.masked import KEPT
@@ -37,7 +47,6 @@ from ..parametric.sizes import Sizes
 from ..primitive import Primitive
 from ._reduction import (
     conditions_at_start,
-    element_type,
     loops_to_copy,
     reduce_loop_names,
     spatial_loop_names,
@@ -165,7 +174,7 @@ class Rfactor(Primitive[Plan]):
         for name, output in zip(plan.buffers, block.outputs, strict=True):
             shape = list(buffer_shape(output))
             shape.insert(plan.axis, plan.loop.size)
-            alloc = AllocOp(name, buffer_type(element_type(output), shape, scope_of(output)))
+            alloc = AllocOp(name, buffer_type(element_of_buffer(output), shape, scope_of(output)))
             insert_alloc(func, alloc)
             buffers.append(alloc.buffer)
         final = _final_block(block, plan, partial, buffers)

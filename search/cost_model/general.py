@@ -10,15 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..features.catalogue import MATRIX_UNIT, PRIOR, STAGES, WORK
-from .forest import Forest
+from .forest import BINS, Forest
 from .plain_file import Fields, Plain, PlainFileError
 from .protocol import MOST_COLUMNS, Floats, Tasks, finite, relative_speed
 from .saved import SavedCostModel, known_features
 from .threads import at_most
 
-BINS = 63
-"""Values of a column that splits tell apart: a quarter of scikit-learn's usual 255, which take longer to learn from. A
-choice: holes have some ten choices each."""
 BAGGED = 0.7
 """Part of the workloads that each of several forests is grown on. A choice."""
 PENALTY = 100.0

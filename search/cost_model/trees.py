@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .columns import distinct_columns
-from .forest import Forest
+from .forest import BINS, Forest
 from .plain_file import Fields, Plain, PlainFileError
 from .protocol import MOST_COLUMNS, Floats, Tasks, check_width, enough, finite, log_scale
 from .saved import SavedCostModel
@@ -32,8 +32,6 @@ TREES = 50
 say."""
 PENALTY = 10.0
 """Of a trend's slopes, in samples. A choice: as ten samples weigh, so that a line through few is nearly flat."""
-BINS = 63
-"""Values of a column that splits tell apart: as in `general`."""
 FEWEST_FOR_TREND = 8
 """Samples without which a member is trees alone. A choice: a line through fewer is mostly noise."""
 FEW_LEAVES = 15

@@ -22,7 +22,8 @@ from .gpu_model import (
     MEMORY_BYTES_PER_S,
 )
 from .group_model import ALIGNMENT, BARRIER_BYTES, SUSTAINED
-from .tensor_model import APART, MOST_WRITTEN, UNIT_SPEEDS, Array, allotted, resident_blocks, rounds_of
+from .residency import allotted, resident_blocks, rounds_of
+from .tensor_model import APART, MOST_WRITTEN, UNIT_SPEEDS, Array
 
 ELEMENT_INSTRUCTIONS = 16
 """Instructions for a score: scale, mask, maximum, exponential, sum, roundings. Counted in the code, not measured."""
@@ -158,7 +159,7 @@ class AttentionModel:
 
     def _resident(self, c: Columns) -> Array:
         """Blocks of a multiprocessor at a time."""
-        return resident_blocks(self.target, self.threads(c), self.shared_bytes(c), allotted(self.registers(c)))
+        return resident_blocks(self.target, self.threads(c), allotted(self.registers(c)), self.shared_bytes(c))
 
     def _product_cycles(self, c: Columns) -> Array:
         """Cycles of a scheduler for the products of a warp in a block of keys."""

@@ -12,6 +12,7 @@ from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
 from ...dialects.target import WARP, Target
 from ..sketch.hole import Columns
 from .gpu_model import BARRIER_CYCLES, LAUNCH_S, STEP_INSTRUCTIONS
+from .residency import resident_blocks
 
 Array = npt.NDArray[np.float64]
 
@@ -91,8 +92,7 @@ class GpuDotModel:
         on, (threads, tile, steps) = multiprocessor_of(self.target), self._numbers(c)
         cores, products, own = max(1, self.target.cores), 1 + self.alike, self.rows * self.beside
         each = self.outer * np.ceil(self.columns / tile) / cores
-        resident = np.minimum(on.registers // (self.registers(c) * threads), on.threads // threads)
-        resident = np.maximum(1, np.minimum(np.minimum(resident, on.blocks), np.ceil(each)))
+        resident = np.minimum(resident_blocks(self.target, threads, self.registers(c)), np.ceil(each))
         iterations = np.ceil(self.terms / (threads * self.vector * steps))
         whole = self.terms % (threads * self.vector * steps) == 0
         at_once = np.where(whole, np.minimum(iterations, np.maximum(1.0, ROLLED / steps)), 1.0)

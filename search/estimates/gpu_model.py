@@ -13,6 +13,7 @@ from ...dialects.multiprocessor import BANKS, CLOCK_HZ, multiprocessor_of
 from ...dialects.target import WARP
 from ..sketch.hole import Columns
 from .gpu_tile import PADDING, GpuOperand, GpuTile, reach
+from .residency import allotted, cycles_of_rounds, resident_blocks
 
 Array = npt.NDArray[np.float64]
 
@@ -67,8 +68,6 @@ two copies; more would favour fewer, larger fills."""
 UNROLLED_LATENCY = 4.0
 """Cycles that a reduction step waits for operands where it is unrolled with others. Fitted: a sixth of the latency, as
 some six loads are on their way."""
-SHARED_RESERVED = 1024
-"""Bytes of shared memory that CUDA takes for each resident block (CUDA C++ programming guide, from 8.0 on)."""
 VECTOR_GAIN = 0.25
 """Part of the time of joining parts that vectors of any width would save. A choice: it only orders widths that are
 equal otherwise."""
@@ -216,12 +215,10 @@ class GpuModel(GpuTile):
 
     def _resident(self, c: Columns, planned: Array) -> Array:
         """Blocks that a multiprocessor has at a time, of `planned_elements`."""
-        on, threads = multiprocessor_of(self.target), self.threads(c)
-        registers = np.minimum(on.registers_per_thread, self._registers(c, planned) + SPARE_REGISTERS)
-        shared_bytes = (planned + self.joined_elements(c)) * self.element_bytes + SHARED_RESERVED
-        found = np.minimum(on.threads // threads, on.shared_bytes // shared_bytes)
-        found = np.minimum(found, on.registers // (np.ceil(registers / 8) * 8 * threads))
-        return np.asarray(np.clip(found, 1, on.blocks))
+        most = multiprocessor_of(self.target).registers_per_thread
+        registers = np.minimum(most, self._registers(c, planned) + SPARE_REGISTERS)
+        shared_bytes = (planned + self.joined_elements(c)) * self.element_bytes
+        return resident_blocks(self.target, self.threads(c), allotted(registers), shared_bytes)
 
     def fitting_blocks(self, c: Columns) -> npt.NDArray[np.int64]:
         """Blocks that are to fit a multiprocessor at a time: as many as may, and no more than there are for each."""
@@ -267,9 +264,7 @@ class GpuModel(GpuTile):
             written = np.ceil(resident * warps / on.schedulers) * results
             return fills * iteration(resident) + written + GLOBAL_LATENCY
 
-        whole = blocks // (self.cores * per_sm)
-        rest = np.ceil((blocks - whole * self.cores * per_sm) / self.cores)
-        total = whole * block(per_sm) + np.where(rest > 0, block(np.maximum(1.0, rest)), 0.0)
+        total = cycles_of_rounds(blocks, self.cores, per_sm, block)
         joined, waves = self.joined_elements(c) * self.element_bytes, np.ceil(blocks / (self.cores * per_sm))
         total = total + waves * (2 * joined / on.shared_bytes_per_cycle + BARRIER_CYCLES) * (joined > 0)
         return np.asarray(total + GLOBAL_LATENCY)

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from ...dialects.kernel import ATOM_ROWS, MOST_BOX
 from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
 from ..sketch.hole import Columns
-from .gpu_model import BARRIER_CYCLES, GLOBAL_LATENCY, MEMORY_BYTES_PER_S, SHARED_RESERVED
+from .gpu_model import BARRIER_CYCLES, GLOBAL_LATENCY, MEMORY_BYTES_PER_S
+from .residency import SHARED_RESERVED
 from .tensor_model import LEAST_FLOPS, OTHER_REGISTERS, Array, TensorModel
 
 SUSTAINED = 0.85

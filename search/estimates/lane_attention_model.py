@@ -15,10 +15,10 @@ from .gpu_model import (
     FILL_BYTES_PER_CYCLE_SM,
     GLOBAL_LATENCY,
     LAUNCH_S,
-    SHARED_RESERVED,
     SPARE_REGISTERS,
 )
 from .gpu_tile import PADDING
+from .residency import allotted, cycles_of_rounds, resident_blocks
 
 Array = npt.NDArray[np.float64]
 
@@ -73,11 +73,8 @@ class LaneAttentionModel:
 
     def _resident(self, c: Columns) -> Array:
         """Blocks that a multiprocessor has at a time."""
-        on, (_, rows, *_) = multiprocessor_of(self.target), self._numbers(c)
-        registers = self._scores(c) + (rows + 1) * VECTOR + 24 + SPARE_REGISTERS
-        found = np.minimum(on.threads // self.threads(c), on.shared_bytes // (self.shared_bytes(c) + SHARED_RESERVED))
-        found = np.minimum(found, on.registers // (np.ceil(registers / 8) * 8 * self.threads(c)))
-        return np.asarray(np.clip(found, 1, on.blocks))
+        registers = self._scores(c) + (self._numbers(c)[1] + 1) * VECTOR + 24 + SPARE_REGISTERS
+        return resident_blocks(self.target, self.threads(c), allotted(registers), self.shared_bytes(c))
 
     def seconds(self, c: Columns) -> Array:
         """A rough time: multiply-adds or loads of shared memory, copies, and the latency that nothing hides."""
@@ -98,8 +95,5 @@ class LaneAttentionModel:
             busy = np.maximum(issued, resident * warps * loads) + resident * copied / FILL_BYTES_PER_CYCLE_SM
             return np.asarray(busy + fills * BARRIER_CYCLES + 3 * GLOBAL_LATENCY)
 
-        cores, resident = max(1, self.target.cores), self._resident(c)
-        whole = blocks // (cores * resident)
-        rest = np.ceil((blocks - whole * cores * resident) / cores)
-        cycles = whole * together(resident) + np.where(rest > 0, together(np.maximum(1.0, rest)), 0.0)
+        cycles = cycles_of_rounds(blocks, max(1, self.target.cores), self._resident(c), together)
         return np.asarray(cycles / CLOCK_HZ + LAUNCH_S)

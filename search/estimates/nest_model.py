@@ -23,10 +23,12 @@ from ...passes.parametric.usage import copies, launch_usage
 from ..features.lanes import bank_conflicts, vector_width
 from ..features.machine import SECTOR_BYTES
 from ..features.movement import Movement
+from ..features.occupancy import blocks_at_a_time
 from ..features.roofline import unique_bytes
 from ..features.view import NestView, StageView
 from .gpu_dot_model import SHUFFLE_CYCLES
-from .gpu_model import BARRIER_CYCLES, MEMORY_BYTES_PER_S, SHARED_RESERVED
+from .gpu_model import BARRIER_CYCLES, MEMORY_BYTES_PER_S
+from .residency import REGISTERS_AT_ONCE, SHARED_RESERVED
 
 LAUNCH_S = 1.08e-6
 """Seconds of a kernel that does nothing. Fitted, as are the other numbers here that say so: to 765 measured candidates
@@ -113,14 +115,9 @@ def _resident(stages: list[StageView], threads: Size, shared_bytes: Size, on: Mu
     local = [m for stage in stages for m in stage.writes if m.access.buffer.scope == "local"]
     owners = {m: stage for stage in stages for m in stage.writes}
     held = total([owners[m].footprint(m, *_THREAD).elements for m in local])
-    registers = minimum(on.registers_per_thread, ceil_div(held + OTHER_REGISTERS, 8) * 8)
-    found = minimum(
-        on.threads // threads,
-        on.registers // (registers * ceil_div(threads, WARP) * WARP),
-        on.shared_bytes // (shared_bytes + SHARED_RESERVED),
-        on.blocks,
-    )
-    return maximum(1, found)
+    asked = ceil_div(held + OTHER_REGISTERS, REGISTERS_AT_ONCE) * REGISTERS_AT_ONCE
+    registers = minimum(on.registers_per_thread, asked) * ceil_div(threads, WARP) * WARP
+    return blocks_at_a_time(on, threads, registers, shared_bytes + SHARED_RESERVED)
 
 
 _THREAD = ("serial", "unrolled", "lane", "vthread")

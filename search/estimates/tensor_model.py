@@ -24,8 +24,8 @@ from .gpu_model import (
     LARGE_CLUSTER_CORES,
     LAUNCH_S,
     MEMORY_BYTES_PER_S,
-    SHARED_RESERVED,
 )
+from .residency import allotted, resident_blocks, rounds_of
 
 Array = npt.NDArray[np.float64]
 
@@ -208,7 +208,7 @@ class TensorModel:
 
     def _resident(self, c: Columns) -> Array:
         """Blocks of a multiprocessor at a time."""
-        return resident_blocks(self.target, self.threads(c), self.shared_bytes(c), self._allotted(c))
+        return resident_blocks(self.target, self.threads(c), self._allotted(c), self.shared_bytes(c))
 
     def _copy_instructions(self, c: Columns) -> Array:
         """Instructions of a thread for a fill."""
@@ -310,21 +310,3 @@ class TensorModel:
             parts = 2.0 * results * c[self.split] * sums * self._parts_in_memory
             seconds = seconds + self._of_join(c) + parts / MEMORY_BYTES_PER_S
         return np.asarray(seconds)
-
-
-def allotted(registers: Array) -> Array:
-    """Registers that a thread takes of a multiprocessor's, of so many that it asks for."""
-    return np.asarray(np.ceil(registers / 8) * 8)
-
-
-def resident_blocks(target: Target, threads: Array, shared_bytes: Array, registers: Array) -> Array:
-    """Blocks of a multiprocessor at a time, by their threads, shared memory, and registers allotted to a thread."""
-    on = multiprocessor_of(target)
-    most = np.minimum(on.threads // threads, on.shared_bytes // (shared_bytes + SHARED_RESERVED))
-    return np.asarray(np.maximum(1, np.minimum(most, on.registers // (registers * threads))))
-
-
-def rounds_of(blocks: Array, cores: Array | int, resident: Array) -> tuple[Array, Array]:
-    """Rounds in which all multiprocessors have as many blocks as fit, and the blocks of each in what is left."""
-    whole = blocks // (cores * resident)
-    return whole, np.ceil((blocks - whole * cores * resident) / cores)

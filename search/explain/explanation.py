@@ -1,4 +1,4 @@
-"""Why a schedule is fast: its steps one by one, the limits of its blocks, counters, its code, and what was tried."""
+"""The reasons why a schedule is fast: its steps one by one, limits of its blocks, counters, code, what was tried."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialects.intrinsics_cuda import REGISTER_BYTES
 from ...dialects.multiprocessor import Multiprocessor, multiprocessor_of
 from ...dialects.target import WARP
 from ...passes.parametric.nest import Loop, Stage
@@ -11,9 +12,6 @@ from ...passes.parametric.sizes import Size, ceil_div, maximum, minimum, total
 from ...passes.parametric.usage import launch_usage
 from .machine import BASE_REGISTERS, machine_of
 from .view import NestView, StageView
-
-REGISTER_BYTES = 4
-"""Bytes of a register of a GPU's thread."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,17 @@ def launch_of(nest: NestView, kernel: Loop | Stage) -> KernelLaunch:
     if not nest.target.is_gpu:
         return KernelLaunch(blocks, threads, registers, shared, 1, ceil_div(blocks, cores), on)
     taken = minimum(registers, on.registers_per_thread)
-    resident = minimum(
-        on.threads // threads,
-        on.registers // (taken * threads),
-        on.shared_bytes // maximum(1, shared),
-        on.blocks,
-    )
-    resident = maximum(1, resident)
+    resident = blocks_at_a_time(on, threads, taken * threads, maximum(1, shared))
     return KernelLaunch(blocks, threads, registers, shared, resident, ceil_div(blocks, resident * cores), on)
+
+
+def blocks_at_a_time(on: Multiprocessor, threads: Size, registers: Size, shared_bytes: Size) -> Size:
+    """Blocks of a multiprocessor at a time, at least one: by the threads, registers and shared memory that each takes.
+
+    Over populations, as arrays: `estimates.residency.resident_blocks`.
+    """
+    found = minimum(on.threads // threads, on.registers // registers, on.shared_bytes // shared_bytes, on.blocks)
+    return maximum(1, found)
 
 
 def operand_registers(view: StageView) -> Size:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 from ...dialects.target import Target
 from ...passes.parametric.nest import Nest
@@ -33,9 +34,10 @@ NumPy for some 40 populations of 150 rows (`NativeProgram`): a search of 64 tria
 class SketchFeatures:
     """From columns of decisions to a feature matrix, one column for each feature of the catalogue and the prior.
 
-    `module` is the workload on tensors, `template` the schedule text with `<name>` for holes, `prior` the estimate in
-    seconds by the rules that wrote the sketch; without one, `estimate` is what the nest of loops itself is estimated to
-    take, if it may be. UnknownStepError when first called, where a step's effect on extents is not known.
+    `module` is the workload on tensors, `template` the schedule with `<name>` for holes, as text or as steps, `prior`
+    the estimate in seconds by the rules that wrote the sketch; without one, `estimate` is what the nest of loops itself
+    is estimated to take, if it may be. UnknownStepError when first called, where a step's effect on extents is not
+    known.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class SketchFeatures:
         module: ModuleOp,
         target: Target,
         name: str,
-        template: str,
+        template: str | Sequence[ModulePass],
         prior: Prior | None,
         estimate: Callable[[NestView], Size] | None = None,
     ) -> None:

@@ -35,7 +35,7 @@ class Share:
 
     @property
     def why_above(self) -> str:
-        """Why the share may be above 1, of which nothing is said where it is not."""
+        """The reason why the share may be above 1, of which nothing is said where it is not."""
         if self.share <= 1:
             return ""
         if self.of_memory:
@@ -128,7 +128,7 @@ def limits_of(target: str | Target, measure: Iterable[str] = ()) -> Limits | Non
 
 
 def why_unknown(target: str) -> str:
-    """Why there are no limits of a target, as a sentence."""
+    """The reason why there are no limits of a target, as a sentence."""
     try:
         parsed = parse_target(target)
     except ValueError:

@@ -20,7 +20,7 @@ class LocalBuilder:
     n_parallel: int | None = None
 
     def __post_init__(self) -> None:
-        _check_seconds("timeout", self.timeout)
+        _check_timeout(self.timeout)
         if self.n_parallel is not None:
             require_count("n_parallel", self.n_parallel)
 
@@ -52,7 +52,7 @@ class Runner:
         for name in ("number", "repeat"):
             if getattr(self, name) is not None:
                 require_count(name, getattr(self, name))
-        _check_seconds("timeout", self.timeout)
+        _check_timeout(self.timeout)
         for name in ("min_repeat_ms", "cooldown", "flush_bytes"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < math.inf:
@@ -122,6 +122,6 @@ def measuring(
     return (given or MeasureOption(builder, runner)).options(usual)
 
 
-def _check_seconds(name: str, value: float | None) -> None:
-    if value is not None and not value > 0:
-        raise ValueError(f"{name} must be above 0 seconds, got {value}")
+def _check_timeout(time_s: float | None) -> None:
+    if time_s is not None and not time_s > 0:
+        raise ValueError(f"timeout must be above 0 seconds, got {time_s}")

@@ -55,7 +55,7 @@ def is_within(text: str, target: Target) -> bool:
 
 
 def why_not(record: Record, task: Wanted, versions: Mapping[str, str] | None = None) -> str | None:
-    """Why a record of a task's workload is of no use to it; None where it is.
+    """The reason why a record of a task's workload is of no use to it; None where it is.
 
     It must be of the same model, of these `versions` of the primitives (None: of any), with a schedule that can be read
     and, where its target is not the very same, keeps the limits of this one.
@@ -118,7 +118,7 @@ class Choice:
 
     @property
     def others(self) -> list[str]:
-        """Why those of other devices, and those that failed, are not used."""
+        """The reason why those of other devices, and those that failed, are not used."""
         foreign = [r for r in self._own if not same_model(r.target, self._task.target)]
         failed = [r for r in self._own if not r.ok and same_model(r.target, self._task.target)]
         reasons = [f"another device: {_shown_device(r.target)}" for r in foreign]
@@ -126,7 +126,7 @@ class Choice:
 
     @property
     def reasons(self) -> str:
-        """Why no record is of use, as the end of a sentence; nothing where there is none of the workload."""
+        """The reason why no record is of use, as the end of a sentence; nothing where there is none of the workload."""
         return counted_reasons([*self.refused, *self.others])
 
     def require(self) -> Record:

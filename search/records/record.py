@@ -63,7 +63,7 @@ class ErrorCode(StrEnum):
 
 
 class Role(StrEnum):
-    """Why a record was written: a trial of the search, a run-off at its end, or the winner of that run-off."""
+    """The reason for a record: a trial of the search, a run-off at its end, or the winner of that run-off."""
 
     TRIAL = "trial"
     FINAL = "final"

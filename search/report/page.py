@@ -146,7 +146,7 @@ def _roofline(group: RecordGroup, limits: Limits | None) -> Iterator[str]:
 
 
 def _after_run_off(group: RecordGroup) -> str:
-    """Why the figure above is not the end of the line."""
+    """The reason why the figure above is not the end of the line."""
     if group.best is None or group.best.role is not Role.WINNER:
         return ""
     return (

@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from ...dialects.buffers import buffer_shape
+from ...dialects.target import WIDEST_ACCESS_BYTES
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.vectorize import Vectorize
 from ..sketch.draft import Draft
-from ..structure.products import VECTOR_BYTES, Factor, Product
+from ..structure.products import Factor, Product
 
 THREADS, COPIED = 256, 4
 """Threads of a block that copies, and neighbours that each of them writes at once. A choice: loads are of an element
@@ -46,4 +47,4 @@ def _copy(draft: Draft, block: str) -> None:
 def _is_apart(product: Product, factor: Factor) -> bool:
     """True for a matrix of rows and steps of k, one axis each, whose rows are no whole vectors."""
     row_bytes = buffer_shape(factor.operand.buffer)[-1] * product.intrinsic.a.bytes
-    return len(factor.rows) == len(product.k) == 1 and row_bytes % VECTOR_BYTES != 0
+    return len(factor.rows) == len(product.k) == 1 and row_bytes % WIDEST_ACCESS_BYTES != 0

@@ -41,7 +41,7 @@ UNKNOWN_THREADS = 256
 
 
 def parts_of(extent: int, sliced: bool) -> tuple[int, ...]:
-    """Into how many parts a reduction of this extent may be divided.
+    """The numbers of parts that a reduction of this extent may be divided into.
 
     Equal ones, where there are any; blocks of threads may also take parts of which the last is shorter.
     """

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from ...dialects.element import element_bytes
-from ...dialects.loop import buffer_shape
+from ...dialects.loop import buffer_shape, element_of_buffer
 from ...dialects.te import IndexOp, PredicateOp
-from ...passes.analysis.matrix_product import element_of_buffer
 from ...passes.analysis.nest import buffer_name, loops_reduced
 from ...passes.schedule._stages import copies_of
 from ...passes.schedule.bind import Bind

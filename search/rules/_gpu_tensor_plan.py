@@ -9,11 +9,11 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ...dialects.buffers import SWIZZLES, buffer_shape
+from ...dialects.buffers import SWIZZLES, buffer_shape, element_of_buffer
 from ...dialects.element import element_bytes
 from ...dialects.intrinsics import Family
 from ...dialects.target import Target
-from ...passes.analysis.matrix_product import TURNED_BYTES, element_of_buffer
+from ...passes.analysis.matrix_product import TURNED_BYTES
 from ..estimates.group_model import GroupModel
 from ..estimates.tensor_model import TensorModel
 from ..sketch.hole import Columns, Derived, Hole

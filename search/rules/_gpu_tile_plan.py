@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.attributes import Axis
-from ...dialects.buffers import buffer_shape
+from ...dialects.buffers import buffer_shape, element_of_buffer
 from ...dialects.element import element_bytes
 from ...dialects.target import Target
-from ...passes.analysis.matrix_product import element_of_buffer
 from ..estimates.gpu_model import GpuModel
 from ..estimates.gpu_tile import GpuAxis, GpuOperand, GpuReduce, Span
 from ..sketch.hole import Columns, Derived, Hole, Kind

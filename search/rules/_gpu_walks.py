@@ -8,9 +8,8 @@ from ...dialects.attributes import Axis
 from ...dialects.element import element_bytes
 from ...dialects.index import axis
 from ...dialects.kernel import walk_problem
-from ...dialects.loop import BlockOp, buffer_shape, scope_of
+from ...dialects.loop import BlockOp, buffer_shape, element_of_buffer, scope_of
 from ...passes.analysis.access import is_argument
-from ...passes.analysis.matrix_product import element_of_buffer
 from ...passes.analysis.walks import find_walk
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.compute_inline import ComputeInline

@@ -96,12 +96,12 @@ def is_product(anchor: Anchor, target: Target) -> bool:
 
 def direct_variant(anchor: Anchor) -> Variant:
     """Lanes along the last axis, whose operand is read in place."""
-    return Variant(anchor.spatial[-1:], "direct", False, runs=_grouped_axis(anchor))
+    return Variant(anchor.spatial[-1:], "direct", False, runs=anchor.axis_of_runs(SHORTEST_RUN))
 
 
 def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = ()) -> Iterator[Variant]:
     """The structures worth searching for an anchor, which reads padding in `windows`."""
-    groups = _grouped_axis(anchor)
+    groups = anchor.axis_of_runs(SHORTEST_RUN)
     within = anchor.within_runs(groups)
     if groups == anchor.spatial[-1].name:
         anchor = within
@@ -139,12 +139,6 @@ def phases_apart(windows: Sequence[PaddedWindow], vector: Sequence[Axis]) -> tup
     """
     lanes = {axis.name for axis in vector}
     return tuple(w for w in windows if w.moves_back and w.spatial not in lanes and w.part(1, 1) < 1)
-
-
-def _grouped_axis(anchor: Anchor) -> str:
-    """The axis of filters in groups that are long enough to be tiled; an empty name where there is none."""
-    found = [a.name for a in anchor.spatial if anchor.shared_by_all(a.name) and anchor.run_of(a.name) >= SHORTEST_RUN]
-    return found[0] if found else ""
 
 
 def _vector_axes(anchor: Anchor, target: Target) -> list[tuple[Axis, ...]]:

@@ -12,10 +12,9 @@ from xdsl.dialects.builtin import IntegerType
 
 from ...dialects.attributes import Axis
 from ...dialects.intrinsics import Intrinsic, intrinsics
-from ...dialects.loop import BlockOp, LoadOp, buffer_shape
+from ...dialects.loop import BlockOp, LoadOp, buffer_shape, element_of_buffer
 from ...dialects.target import Target
 from ...passes.analysis.access import writers
-from ...passes.analysis.matrix_product import element_of_buffer
 from ..estimates.tile_model import FMA_PER_CYCLE, LOADS_PER_CYCLE
 from ..estimates.unit_model import COPY_CYCLES, DOT_LATENCY, UnitModel
 from ..sketch.hole import Hole

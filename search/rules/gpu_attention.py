@@ -14,10 +14,10 @@ from typing import ClassVar
 import numpy as np
 
 from ...dialects.intrinsics import Intrinsic, intrinsics
-from ...dialects.loop import BlockOp, blocks_in
+from ...dialects.loop import BlockOp, blocks_in, element_of_buffer
 from ...dialects.target import WARP, Target
 from ...passes.analysis.joined import MOST_IN_CLUSTER
-from ...passes.analysis.matrix_product import element_of_buffer, holds_as_sums
+from ...passes.analysis.matrix_product import holds_as_sums
 from ..estimates.attention_model import AttentionModel, GroupAttentionModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
@@ -195,7 +195,7 @@ def plan_attention(
 
 @dataclass(frozen=True)
 class _Parts:
-    """Into how many parts keys may be divided, and without a search: so many, in blocks of so many keys."""
+    """The numbers of parts that keys may be divided into, and without a search: so many, in blocks of so many keys."""
 
     choices: tuple[int, ...]
     parts: int

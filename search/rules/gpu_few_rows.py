@@ -13,10 +13,9 @@ from math import prod
 from typing import ClassVar
 
 from ...dialects.element import element_bytes
-from ...dialects.loop import BlockOp
-from ...dialects.target import WARP, Target
+from ...dialects.loop import BlockOp, element_of_buffer
+from ...dialects.target import WARP, WIDEST_ACCESS_BYTES, Target
 from ...passes.analysis.access import consumers, is_argument, writers
-from ...passes.analysis.matrix_product import element_of_buffer
 from ...passes.analysis.nest import buffer_name
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
@@ -30,7 +29,6 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand, anchors_in, find_anchor
-from ..structure.products import VECTOR_BYTES
 from ._liked import liked_best
 from .gpu_tiling import joined_reductions
 
@@ -119,7 +117,7 @@ def _bytes(anchor: Anchor) -> int:
 
 def _vector(anchor: Anchor) -> int:
     """Elements that a thread reads at once: rows of both operands are whole vectors."""
-    widest = VECTOR_BYTES // _bytes(anchor)
+    widest = WIDEST_ACCESS_BYTES // _bytes(anchor)
     return next(n for n in (widest, widest // 2, widest // 4, 1) if n and anchor.reduce[0].extent % n == 0)
 
 

@@ -13,10 +13,9 @@ from math import prod
 from typing import ClassVar
 
 from ...dialects.element import element_bytes
-from ...dialects.loop import BlockOp, LoadOp, blocks_in, buffer_shape
+from ...dialects.loop import BlockOp, LoadOp, blocks_in, buffer_shape, element_of_buffer
 from ...dialects.multiprocessor import BANKS
 from ...dialects.target import WARP, Target
-from ...passes.analysis.matrix_product import element_of_buffer
 from ...passes.analysis.nest import buffer_name
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead

@@ -14,11 +14,10 @@ import numpy.typing as npt
 from ...dialects.attributes import Axis
 from ...dialects.element import element_bytes
 from ...dialects.kernel import SHARED_ALIGNMENT
-from ...dialects.loop import BlockOp, LoadOp, buffer_shape, scope_of
+from ...dialects.loop import BlockOp, LoadOp, buffer_shape, element_of_buffer, scope_of
 from ...dialects.multiprocessor import multiprocessor_of
-from ...dialects.target import WARP, Target
+from ...dialects.target import WARP, WIDEST_ACCESS_BYTES, Target
 from ...passes.analysis.access import consumers, is_argument
-from ...passes.analysis.matrix_product import element_of_buffer
 from ...passes.analysis.nest import buffer_name
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
@@ -34,7 +33,6 @@ from ..sketch.rule import SketchRule
 from ..structure.anchor import epilogue_of
 from ..structure.chains import along_reduce, next_chain, row_dimensions
 from ..structure.gpu_chains import reduced
-from ..structure.products import VECTOR_BYTES
 from ..structure.strides import moves_in_rows, output_bytes
 from ._gpu_joined_rows import RowsOfBlock, joining_threads
 from ._gpu_results import plan_results, write_results
@@ -179,7 +177,7 @@ def _widths(chain: Sequence[BlockOp]) -> list[int]:
     axes = [_along(block) for block in chain]
     if not all(axis and moves_in_rows(block, axis.name) for block, axis in zip(chain, axes, strict=True)):
         return [1]
-    widest = VECTOR_BYTES // max(_widest_bytes(block) for block in chain)
+    widest = WIDEST_ACCESS_BYTES // max(_widest_bytes(block) for block in chain)
     return [n for n in VECTORS if n <= widest and all(axis and axis.extent % n == 0 for axis in axes)]
 
 

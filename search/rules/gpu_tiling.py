@@ -84,7 +84,7 @@ def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:
     if anchor.shared_by_all(anchor.spatial[-1].name):
         return  # nothing is reused along what neighbouring threads compute: shared memory would not pay
     deepest = max((a.extent for a in anchor.reduce), default=1)
-    runs = _axis_of_runs(anchor)
+    runs = anchor.axis_of_runs(SHORTEST_RUN)
     divided = deepest >= DEEPEST_UNDIVIDED and prod(a.extent for a in anchor.spatial) <= MOST_DIVIDED
     for group in _fused_axes(anchor):
         yield GpuVariant(group)
@@ -98,12 +98,6 @@ def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:
             yield GpuVariant(group, large=True)
             if parts_of(deepest, False):
                 yield GpuVariant(group, split=True, large=True)
-
-
-def _axis_of_runs(anchor: Anchor) -> str:
-    """The axis of filters in groups that are long enough to be tiled; an empty name where there is none."""
-    found = [a.name for a in anchor.spatial if anchor.shared_by_all(a.name) and anchor.run_of(a.name) >= SHORTEST_RUN]
-    return found[0] if found else ""
 
 
 def _fused_axes(anchor: Anchor) -> list[tuple[Axis, ...]]:

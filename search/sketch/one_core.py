@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,12 +10,11 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.target import Target
+from ...passes.pipeline_text import parse_schedule
 from ...passes.schedule.parallel import Parallel
 from ..features.of_sketch import SketchFeatures
 from .hole import Columns
 from .sketch import Sketch
-
-_PARALLEL = re.compile(rf",{Parallel.name}{{[^}}]*}}")
 
 
 def as_on_one_core(sketches: Sequence[Sketch], module: ModuleOp, alone: Target, cores: int) -> list[Sketch]:
@@ -37,5 +35,5 @@ def _described(sketch: Sketch, module: ModuleOp, alone: Target, cores: int) -> S
         assert prior is not None
         return prior(columns) * cores
 
-    text = _PARALLEL.sub("", sketch.template)
-    return SketchFeatures(module, alone, sketch.name, text, None if prior is None else together)
+    serial = [step for step in parse_schedule(sketch.template) if not isinstance(step, Parallel)]
+    return SketchFeatures(module, alone, sketch.name, serial, None if prior is None else together)

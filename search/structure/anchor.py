@@ -87,6 +87,11 @@ class Anchor:
         runs = [_run(operand, axis) for operand in self.operands if axis in operand.axes]
         return max(runs, default=1)
 
+    def axis_of_runs(self, shortest: int) -> str:
+        """The axis of filters in groups of at least `shortest`; an empty name where there is none."""
+        found = [a.name for a in self.spatial if self.shared_by_all(a.name) and self.run_of(a.name) >= shortest]
+        return found[0] if found else ""
+
     def within_runs(self, axis: str) -> Anchor:
         """The anchor as tiles see it that do not leave a run along an axis: what stays there does not move along it."""
         operands = tuple(

@@ -14,8 +14,9 @@ from ...dialects.element import element_bytes
 from ...dialects.index import IndexExpr
 from ...dialects.intrinsics import Intrinsic
 from ...dialects.kernel import array_problem
-from ...dialects.loop import BlockOp, buffer_shape, scope_of
-from ...passes.analysis.matrix_product import TURNED_BYTES, Mismatch, element_of_buffer, load_of_factor, unrounded
+from ...dialects.loop import BlockOp, buffer_shape, element_of_buffer, scope_of
+from ...dialects.target import WIDEST_ACCESS_BYTES
+from ...passes.analysis.matrix_product import TURNED_BYTES, Mismatch, load_of_factor, unrounded
 from .anchor import Anchor, Operand
 
 
@@ -127,7 +128,7 @@ def _factor(operand: Operand, rows: tuple[Axis, ...], k: tuple[Axis, ...]) -> Fa
     name, size = _contiguous(operand), element_bytes(element_of_buffer(operand.buffer))
     turned = size == TURNED_BYTES and rows[-1].name == name
     inner = rows[-1] if turned else k[-1]
-    most = VECTOR_BYTES // size if inner.name == name else 1
+    most = WIDEST_ACCESS_BYTES // size if inner.name == name else 1
     vector = next(n for n in (16, 8, 4, 2, 1) if n <= most and _aligned(operand, inner, n))
     return Factor(operand, rows, turned, vector)
 
@@ -178,10 +179,6 @@ def _moves_by_one(index: IndexExpr, rows: Sequence[str], k: Sequence[str]) -> bo
         return True
     linear = all(index.is_linear_in(name) for name in moving)
     return linear and (moving == list(rows) or set(moving) <= set(k)) and index.coefficient(moving[-1]) == 1
-
-
-VECTOR_BYTES = 16
-"""Bytes that a thread copies at once, at most (CUDA C++ programming guide, "Device memory accesses")."""
 
 
 def _aligned(operand: Operand, inner: Axis, n: int) -> bool:

@@ -222,11 +222,11 @@ class BoundTemplate:
         return texts
 
     def why_not(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> str | None:
-        """Why a config cannot be measured: a step that is not legal, a limit or an estimate; None where it can."""
+        """The reason why a config cannot be measured: an illegal step, a limit or an estimate; None where it can."""
         return self._why_not(config, self.estimates)
 
     def why_impossible(self, config: int | Mapping[str, Any] | Sequence[int] | Config) -> str | None:
-        """Why a config cannot run: a step that is not legal, or a limit of the target; None where it can."""
+        """The reason why a config cannot run: a step that is not legal, or a limit of the target; None where it can."""
         return self._why_not(config, False)
 
     def _why_not(self, config: int | Mapping[str, Any] | Sequence[int] | Config, estimates: bool) -> str | None:

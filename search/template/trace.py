@@ -40,7 +40,7 @@ class Trace:
         return cls(conditions, steps, numbers, OpenText.of(schedule_text(steps)))
 
     def covers(self, columns: Columns, count: int) -> npt.NDArray[np.bool_]:
-        """For which configs of a population `(count,)` the template does just this."""
+        """The mask of those configs of a population, `(count,)`, for which the template does just this."""
         mask = np.ones(count, dtype=bool)
         known: dict[int, Any] = {}
         for condition, outcome in self.conditions:

@@ -82,7 +82,7 @@ class InSearch(OfSketches, Generic[SearchedT]):
         return same_device(record.target, self.task.target)
 
     def why_not(self, record: Record) -> str | None:
-        """Why a record is of no use: its schedule does not keep the limits of the target."""
+        """The reason why a record is of no use: its schedule does not keep the limits of the target."""
         return why_not(record, self.task) if record.ok else None
 
     def measured(self) -> MeasureTask:

@@ -245,7 +245,7 @@ class TaskTuner:
 
     @property
     def failure(self) -> str:
-        """Why there is no result: no sketch that could be searched, or the first error whole."""
+        """The reason why there is no result: no sketch that could be searched, or the first error whole."""
         if self._unsearchable:
             return f"{self.task.name}: {self._unsearchable}"
         return all_failed(self.task, self.state, self.trials)

@@ -65,7 +65,7 @@ class Tunable(Protocol):
         """True where times measured under a record's target are of this device."""
 
     def why_not(self, record: Record) -> str | None:
-        """Why a record of the workload is of no use here; None where it is."""
+        """The reason why a record of the workload is of no use here; None where it is."""
 
     def tried(self, record: Record) -> bool:
         """True for the record of a trial that tuning this task would have made."""
@@ -74,7 +74,7 @@ class Tunable(Protocol):
         """True for a candidate that turned out not to be legal where that makes it no trial."""
 
     def why_no_trial(self) -> str:
-        """Why nothing was measured, where there is more to say than that."""
+        """The reason why nothing was measured, where there is more to say than that."""
 
     def described_default(self) -> dict[str, Any]:
         """Contents of the field `template` in records of the untuned schedule."""

@@ -18,7 +18,7 @@ class Resumed:
     last_winner: Record | None
     known_to_winner: int
     left_out: Sequence[str]
-    """Why other records of the workload are of no use, a reason for each."""
+    """The reasons why other records of the workload are of no use, one for each."""
 
 
 def resumed_from(loaded: Sequence[Record], task: Tunable, device: str) -> Resumed:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import te
+from loopwright import te, topi
 from loopwright.backends.build import lower_to_kernel
 from loopwright.backends.interpreted import interpreted
 
@@ -25,6 +25,12 @@ def test_schedules_run_as_they_would_be_compiled(target: str) -> None:
     before = values.copy()
     np.testing.assert_array_equal(lw.interpret(scheduled(target), values, factors), values[:, ::-1] * factors)
     np.testing.assert_array_equal(values, before)
+
+
+def test_tensors_are_taken_as_build_takes_them() -> None:
+    x = te.placeholder((3, 4), name="x")
+    values = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_array_equal(lw.interpret([x, topi.add(x, 1.0)], values), values + 1)
 
 
 def test_packed_constants_are_given_as_they_are_declared() -> None:

@@ -269,7 +269,7 @@ def test_a_kernel_that_does_not_compile_is_a_sentence(folder: Path, monkeypatch:
 
 
 BAD = [
-    (["run", "nothing.onnx"], "cannot read nothing.onnx: No such file or directory"),
+    (["run", "nothing.onnx"], "model 'nothing.onnx' cannot be imported: No such file or directory"),
     (["run", "nothing.lw"], "cannot read nothing.lw: No such file or directory"),
     (["run", "net.lw"], "net.lw is no compiled network"),
     (["compile", "net.lw"], "net.lw is compiled already: give an ONNX model or a network by name"),

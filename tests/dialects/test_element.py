@@ -20,7 +20,7 @@ def test_numpy_ir_and_backends_agree_on_a_type(name: str) -> None:
     assert element_bytes(element) == size
     assert is_float(element) == (name in FLOATS) and is_unsigned(element) == (name in UNSIGNED)
     assert np.issubdtype(np.dtype(name), np.integer) == (name in INTEGERS)
-    kind = c_family.kind_of(TensorType(element, [2]).get_element_type())
+    kind = c_family.element_name(TensorType(element, [2]).get_element_type())
     assert c_family.bytes_of(kind) == size and c_family.is_float(kind) == is_float(element)
     assert llvm.stored_bytes(llvm.element_text(element)) == size
     assert te.placeholder((2,), name).dtype == name
@@ -32,8 +32,8 @@ def test_epsilon_is_that_of_numpy(name: str) -> None:
 
 
 def test_what_is_no_element_type() -> None:
-    assert c_family.kind_of(IndexType()) == "index" and element_bytes(IndexType()) == 8
+    assert c_family.element_name(IndexType()) == "index" and element_bytes(IndexType()) == 8
     with pytest.raises(ValueError, match="element type i4 is not one of float16, bfloat16"):
         dtype_name(IntegerType(4))
     with pytest.raises(c_family.UnsupportedError, match="no type for i4"):
-        c_family.kind_of(IntegerType(4))
+        c_family.element_name(IntegerType(4))

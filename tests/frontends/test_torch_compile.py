@@ -1,4 +1,4 @@
-"""The backend of torch.compile: results, memory, shapes and gradients as PyTorch has them."""
+"""The backend of torch.compile: regions, what stays between them, explanations, failures, threads and options."""
 
 import subprocess
 import sys
@@ -11,16 +11,14 @@ torch: Any = pytest.importorskip("torch")
 
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch_models import NAMES, model  # noqa: E402
-from torch_watched import Watched, close, compiled_regions, with_gradients  # noqa: E402
+from torch_watched import Watched, close, compiled_regions  # noqa: E402
 
 import loopwright as lw  # noqa: E402
 from loopwright.backends.targets import resolve_target  # noqa: E402
 from loopwright.dialects.target import parse_target  # noqa: E402
-from loopwright.frontends.torch import partition, recurrent_layers  # noqa: E402
-from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
+from loopwright.frontends.torch import partition  # noqa: E402
 from loopwright.frontends.torch.decompositions import decompositions, export_decompositions  # noqa: E402
 from loopwright.frontends.torch.discovery import converters  # noqa: E402
-from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
 from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
 from loopwright.frontends.torch.region import RegionWarning  # noqa: E402
 from loopwright.frontends.torch.versions import Versions  # noqa: E402
@@ -190,146 +188,6 @@ def test_tensors_of_other_devices_stay_pytorchs() -> None:
     assert {why for _, why in report.stays} == {"tensors on meta stay PyTorch's"}
 
 
-def test_weights_are_not_copied() -> None:
-    module = nn.Sequential(nn.Embedding(64, 48), nn.LayerNorm(48)).eval()
-    watched = Watched(module)
-    with torch.no_grad():
-        watched(torch.arange(5))
-    (region,) = watched.regions
-    assert region.compiled is not None
-    kept = {array.ctypes.data for array in region.compiled.package.constants}
-    assert module[0].weight.data_ptr() in kept
-
-
-def test_parameters_written_in_place_are_seen() -> None:
-    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).eval()
-    watched, x = Watched(module), torch.randn(1, 3, 6, 6)
-    with torch.no_grad():
-        for _ in range(5):
-            close(watched(x), module(x))
-            module[0].weight.mul_(1.5)
-            module[1].running_mean.add_(0.25)
-    (region,) = watched.regions
-    assert region.statistics.compilations == 4, "after two updates, parameters are inputs"
-    assert region.static == frozenset()
-
-
-def test_parameters_that_are_replaced_are_seen() -> None:
-    module = nn.Linear(8, 8).eval()
-    watched, x = Watched(module), torch.randn(2, 8)
-    with torch.no_grad():
-        close(watched(x), module(x))
-        module.weight.data = torch.randn(8, 8)
-        close(watched(x), module(x))
-
-
-def test_parameters_as_inputs() -> None:
-    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).eval()
-    watched, x = Watched(module, freeze=False), torch.randn(1, 3, 6, 6)
-    with torch.no_grad():
-        close(watched(x), module(x))
-        module[0].weight.mul_(2)
-        close(watched(x), module(x))
-    assert watched.regions[0].statistics.compilations == 1
-
-
-def test_layers_of_one_class_keep_their_own_parameters() -> None:
-    """One compiled function may serve several modules: which parameters it is called with is checked in each call."""
-    graphs: list[CompiledGraph] = []
-
-    class Layer(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = nn.Linear(8, 8)
-
-        def forward(self, x: Any) -> Any:
-            return torch.relu(self.linear(x)) + x
-
-    layers, backend = [Layer().eval() for _ in range(3)], compiled_by(TorchOptions(), graphs.append)
-    for layer in layers:
-        layer.compile(backend=backend)
-    x = torch.randn(2, 8)
-    with torch.no_grad():
-        for _ in range(3):
-            for layer in layers:
-                close(layer(x), torch.relu(nn.functional.linear(x, layer.linear.weight, layer.linear.bias)) + x)
-    assert sum(graph.regions[0].statistics.compilations for graph in graphs) == 3
-    assert all(graph.regions[0].static for graph in graphs)
-
-
-@pytest.mark.parametrize(
-    "x",
-    [
-        torch.randn(2, 3, 8, 8).contiguous(memory_format=torch.channels_last),
-        torch.randn(2, 8, 8, 3).permute(0, 3, 1, 2),
-        torch.randn(2, 3, 8, 8).transpose(2, 3),
-        torch.randn(1, 2, 3, 8, 8)[0],
-    ],
-    ids=["channels_last", "permuted", "transposed", "offset"],
-)
-def test_strided_inputs_are_read_where_they_are(x: Any) -> None:
-    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()).eval()
-    watched = Watched(module)
-    with torch.no_grad():
-        found, wanted = watched(x), module(x)
-    close(found, wanted)
-    assert found.stride() == wanted.stride()
-    assert watched.regions[0].statistics.copied_inputs == 0
-
-
-def test_input_with_gaps_is_copied() -> None:
-    wide = torch.randn(4, 20)
-    function = lambda x: torch.softmax(x * 2, -1)  # noqa: E731
-    watched = Watched(function)
-    close(watched(wide[:, ::2]), function(wide[:, ::2]))
-    assert watched.regions[0].statistics.copied_inputs == 1
-
-
-def test_returned_views_share_memory_as_in_pytorch() -> None:
-    def function(x: Any) -> Any:
-        y = torch.relu(x) * 2
-        wide = y.view(2, 2, 3)
-        return y, wide, wide.sum(0)
-
-    watched = Watched(function)
-    y, wide, total = watched(torch.ones(4, 3))
-    assert wide.data_ptr() == y.data_ptr() and wide.shape == (2, 2, 3)
-    y.zero_()
-    assert not wide.any() and (total == 4).all()
-
-
-def test_results_of_no_input_are_new_in_each_call() -> None:
-    module = nn.Linear(3, 4).eval()
-    watched = Watched(lambda: (module.weight * 2 + 1, torch.arange(3) * 2 + 1))
-    with torch.no_grad():
-        for _ in range(2):
-            weight, places = watched()
-            close(weight, module.weight * 2 + 1)
-            close(places, torch.tensor([1, 3, 5]))
-            weight.zero_()
-            places.zero_()
-
-
-def test_inputs_that_are_written_are_written() -> None:
-    def function(x: Any) -> Any:
-        x.mul_(2).add_(1)
-        return x.exp() + 1
-
-    ours, theirs = torch.ones(3, 4), torch.ones(3, 4)
-    close(Watched(function)(ours), function(theirs))
-    close(ours, theirs)
-
-
-def test_integer_and_boolean_tensors() -> None:
-    def function(x: Any, mask: Any) -> Any:
-        return torch.where(mask & (x > 2), x * 2, -x), (x % 3 == 0) | mask
-
-    x, mask = torch.arange(12).view(3, 4), torch.arange(12).view(3, 4) % 2 == 0
-    watched = Watched(function)
-    close(watched(x, mask), function(x, mask))
-    assert len(watched.regions) == 1
-
-
 def test_shapes_have_a_version_each_up_to_a_bound() -> None:
     module = nn.Sequential(nn.Linear(6, 8), nn.ReLU()).eval()
     watched = Watched(module, dynamic=True, versions=2)
@@ -361,180 +219,6 @@ def test_shapes_beyond_the_bound_are_not_traced(
         for rows in (4, 5, 9):
             watched(torch.randn(rows, 6))
     assert len(watched.graphs) == 2 and len(traces) == before
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("name", ["gpt", "conv1d", "mlp"])
-def test_gradients_are_those_of_pytorch(name: str) -> None:
-    module, inputs = model(name)
-    watched = with_gradients(module, inputs)
-    assert {graph.kind for graph in watched.graphs} == {"forward", "backward"}
-    assert all(graph.regions for graph in watched.graphs)
-
-
-class Tagger(nn.Module):
-    """A recurrent layer between others."""
-
-    def __init__(self, kind: Any) -> None:
-        super().__init__()
-        self.first, self.body, self.head = nn.Linear(3, 4), kind(4, 5, bidirectional=True), nn.Linear(10, 2)
-
-    def forward(self, x: Any) -> Any:
-        return self.head(self.body(torch.relu(self.first(x)))[0]).log_softmax(-1)
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize(("kind", "most"), [(nn.RNN, 512), (nn.GRU, 5), (nn.LSTM, 512), (nn.LSTM, 5), (nn.GRU, 512)])
-def test_recurrent_layers_are_unrolled_and_long_ones_stay(
-    kind: Any, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recurrent_layers, "MOST_CELLS", most)
-    module, x = Tagger(kind).eval(), torch.randn(3, 2, 3)
-    watched = Watched(module)
-    with torch.no_grad():
-        close(watched(x), module(x))
-    assert len(watched.regions) == len(watched.graphs) == (1 if most > 6 else 2) and not watched.stays
-
-
-@pytest.mark.slow(1.2)
-def test_layers_of_packed_sequences_and_of_open_lengths_stay() -> None:
-    layer, rows = nn.LSTM(3, 4, batch_first=True), torch.randn(3, 5, 3)
-
-    def packed(x: Any) -> Any:
-        given = nn.utils.rnn.pack_padded_sequence(x * 2, torch.tensor([5, 3, 1]), batch_first=True)
-        return nn.utils.rnn.pad_packed_sequence(layer(given)[0], batch_first=True)[0] * 2
-
-    with torch.no_grad():
-        close(Watched(packed)(rows), packed(rows))
-        watched = Watched(lambda x: torch.tanh(layer(x * 2)[0] * 3))
-        for steps in (5, 4):
-            close(watched(rows[:, :steps]), torch.tanh(layer(rows[:, :steps] * 2)[0] * 3))
-    assert watched.regions
-
-
-def test_recurrent_layers_are_traced_where_the_backend_is_asked_for_by_its_name() -> None:
-    with torch._dynamo.config.patch(allow_rnn=False):
-        torch._dynamo.backends.registry._COMPILER_FNS.pop("loopwright", None)
-        torch.compile(nn.GRU(3, 4), backend="loopwright")
-        assert torch._dynamo.config.allow_rnn
-
-
-@pytest.mark.parametrize(("kind", "gates"), [(nn.LSTMCell, 4), (nn.GRUCell, 3)])
-def test_cells_of_cuda_devices_are_taken_apart(kind: Any, gates: int) -> None:
-    """On CUDA devices PyTorch has an operator for what is behind a cell's products, with their biases."""
-    layer, x, state = kind(3, 5), torch.randn(2, 3), torch.randn(2, 5)
-    name = "_thnn_fused_lstm_cell" if gates == 4 else "_thnn_fused_gru_cell"
-    taken_apart = decompositions()[getattr(torch.ops.aten, name).default]
-    products, biases = (x @ layer.weight_ih.t(), state @ layer.weight_hh.t()), (layer.bias_ih, layer.bias_hh)
-    made = taken_apart(*products, state, *biases)
-    wanted = layer(x, (state, state)) if gates == 4 else [layer(x, state)]
-    close(list(made[: len(wanted)]), list(wanted))
-    assert getattr(torch.ops.aten, name).default not in decompositions(True)
-
-
-def test_gradients_of_an_lstm_that_dynamo_traces() -> None:
-    """The data of the first layer needs no gradient, and PyTorch would take an operator for inference there."""
-
-    class Last(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.body, self.head = nn.LSTM(4, 5, 2, bidirectional=True), nn.Linear(10, 2)
-
-        def forward(self, x: Any) -> Any:
-            return self.head(self.body(x)[0][-1])
-
-    watched = with_gradients(Last(), (torch.randn(3, 2, 4),))
-    assert {graph.kind for graph in watched.graphs} == {"forward", "backward"}
-    assert torch._C._get_mkldnn_enabled() and not [name for name in watched.stays if "rnn" in name]
-
-
-def test_training_and_evaluation_in_turn() -> None:
-    module = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.ReLU())
-    watched, x = Watched(module), torch.randn(4, 6)
-    optimizer = torch.optim.SGD(module.parameters(), 0.1)
-    for _ in range(3):
-        module.train()
-        optimizer.zero_grad()
-        watched(x).sum().backward()
-        optimizer.step()
-        module.eval()
-        with torch.no_grad():
-            close(watched(x), module(x))
-
-
-def test_inference_mode() -> None:
-    module, inputs = model("mlp")
-    watched = Watched(module)
-    with torch.inference_mode():
-        close(watched(*inputs), module(*inputs))
-
-
-def test_autocast_falls_back_where_no_instruction_multiplies_its_type() -> None:
-    module, inputs = model("mlp")
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        found, wanted = Watched(module)(*inputs), module(*inputs)
-        report = lw.torch.explain(module, *inputs, options={"target": "llvm model=haswell"})
-    torch.testing.assert_close(found, wanted, rtol=5e-2, atol=5e-2)
-    assert (
-        "addmm.default",
-        "products of matrices of bfloat16 stay PyTorch's, for want of matrix units that schedules use",
-    ) in report.stays
-
-
-def test_products_of_bfloat16_are_ours_on_cpus_with_instructions_for_them() -> None:
-    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 6 * 6, 5)).bfloat16().eval()
-    x = torch.randn(2, 3, 8, 8).bfloat16()
-    with torch.no_grad():
-        report = lw.torch.explain(module, x, options={"target": "llvm model=sapphirerapids"})
-        assert len(report.graphs[0].regions) == 1 and report.flops_share == 1 and not report.stays
-        torch.testing.assert_close(Watched(module)(x), module(x), rtol=5e-2, atol=5e-2)
-
-
-@pytest.mark.parametrize("layer", [nn.ConvTranspose2d(8, 8, 3), nn.Conv3d(8, 8, (1, 3, 3))], ids=["transposed", "3-D"])
-def test_convolutions_of_bfloat16_that_pytorch_is_faster_at_stay_its(layer: nn.Module) -> None:
-    x = torch.randn(1, 8, 1, 8, 8) if isinstance(layer, nn.Conv3d) else torch.randn(1, 8, 8, 8)
-    module = nn.Sequential(layer, nn.ReLU()).bfloat16().eval()
-    with torch.no_grad():
-        report = lw.torch.explain(module, x.bfloat16(), options={"target": "llvm model=sapphirerapids"})
-    reason = "convolutions that are transposed or over three axes of bfloat16 stay PyTorch's"
-    assert any(name == "convolution.default" and why.startswith(reason) for name, why in report.stays)
-
-
-def test_convolutions_of_float16_are_ours_on_cpus() -> None:
-    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 6 * 6, 5)).half().eval()
-    x = torch.randn(2, 3, 8, 8).half()
-    with torch.no_grad():
-        report = lw.torch.explain(module, x)
-        assert {name for name, why in report.stays if "a view" not in why} == {"addmm.default"}
-        torch.testing.assert_close(Watched(module)(x), module(x), rtol=1e-2, atol=1e-2)
-
-
-class Norms(nn.Module):
-    """A norm by stored statistics, and one over channels with a scale alone, of each image."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.norm = nn.BatchNorm2d(16) if kind == "batch" else nn.LayerNorm(16, bias=False)
-        for name, values in self.norm.state_dict().items():
-            if values.ndim:
-                values.uniform_(0.3, 2) if "mean" not in name else values.normal_()
-
-    def forward(self, x: Any) -> Any:
-        return torch.relu(self.norm(x) if isinstance(self.norm, nn.BatchNorm2d) else self.norm(x.transpose(1, 3)))
-
-
-@pytest.mark.parametrize("kind", ["batch", "layer"])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_norms_of_halves_are_rounded_once(kind: str, dtype: Any) -> None:
-    torch.manual_seed(0)
-    module = Norms(kind).eval().to(dtype)
-    x = torch.randn(4, 16, 20, 20).to(dtype)
-    watched = Watched(module)
-    with torch.no_grad():
-        found, own = watched(x), module(x)
-        exact = module.double()(x.double())
-    assert len(watched.regions) == 1 and not watched.stays
-    assert (found - exact).abs().mean() < 1.1 * (own - exact).abs().mean()
 
 
 def test_exceptions_of_a_model_pass_through() -> None:
@@ -596,47 +280,6 @@ def test_operators_whose_converter_has_a_bug_stay(monkeypatch: pytest.MonkeyPatc
     why = "operator tanh.default is not converted: a bug of loopwright, IndexError: no such axis"
     report = lw.torch.explain(lambda x: torch.tanh(x * 2 + 1), torch.randn(3))
     assert report.stays == {("tanh.default", why): 1}
-
-
-def test_views_of_strides_that_tracing_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tracing gives normalised data the strides that it had; PyTorch makes it contiguous, and no view of it then."""
-
-    def refused(*_: Any, **__: Any) -> Any:
-        raise BuildError("the disk is full")
-
-    class Patches(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.norm, self.last = nn.BatchNorm1d(6), nn.Linear(6, 3)
-
-        def forward(self, x: Any) -> Any:
-            return self.last(self.norm(x.transpose(1, 2)).transpose(1, 2).reshape(10, 6)) * 2
-
-    module, x = Patches(), torch.randn(2, 5, 6)
-    assert lw.torch.explain(module, x).flops_share == 1
-    with_gradients(module, (x,))
-    module.eval()
-    with torch.no_grad():
-        assert lw.torch.explain(module, x).flops_share == 1
-        monkeypatch.setattr("loopwright.graph.compiler.compile", refused)
-        watched = Watched(module)
-        with pytest.warns(RegionWarning):
-            close(watched(x), module(x))
-
-
-def test_a_graph_that_gives_a_parameter_other_memory_runs_in_pytorch() -> None:
-    """As PixelCNN's masked convolutions do; AOTAutograd refuses such graphs."""
-
-    class Masked(torch.nn.Linear):
-        def forward(self, x: Any) -> Any:
-            self.weight.data *= mask
-            return super().forward(x)
-
-    mask, module, x = torch.tensor([1.0, 0.0, 1.0]), Masked(3, 4), torch.randn(2, 3)
-    compiled = torch.compile(module, backend="loopwright")
-    with torch.no_grad(), pytest.warns(RegionWarning, match="it gives an input other memory"):
-        close(compiled(x), torch.nn.functional.linear(x, module.weight * mask, module.bias))
-    assert not module.weight[:, 1].any()
 
 
 def test_checked_kernels() -> None:
@@ -747,14 +390,3 @@ def test_checks_of_values_are_said_to_be_pytorchs() -> None:
 
     (name, why) = next(iter(lw.torch.explain(counted, torch.tensor([1, 4, 2])).stays))
     assert name == "_assert_async.msg" and why == "a check of values, which PyTorch makes"
-
-
-def test_precision_of_products_is_an_option() -> None:
-    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 16)).eval()
-    x = torch.randn(32, 64)
-    with torch.no_grad():
-        got = torch.compile(model, backend="loopwright", options={"precision": "tf32"})(x)
-        want = model(x)
-    assert 0 < (got - want).abs().max() <= 4e-3 * want.abs().max()
-    with pytest.raises(ValueError, match="precision is float16 or bfloat16 or tf32 or tf32x3"):
-        TorchOptions.of({"precision": "int4"})

@@ -83,7 +83,7 @@ def test_text_is_read_back() -> None:
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda n, x: n.apply("conv2", x, x), r"there is no operator 'conv2'; there are conv2d"),
+        (lambda n, x: n.apply("conv2", x, x), r"there is no operator 'conv2'; near: conv2d"),
         (lambda n, x: n.relu(x, slope=1), r"operator 'relu' has no option 'slope'; it has none"),
         (
             lambda n, x: n.conv2d(x, x, strides=2),
@@ -120,7 +120,7 @@ def test_mistakes_are_refused_in_a_sentence(use: Any, message: str) -> None:
 
 def test_unknown_operator_as_a_method_is_an_attribute_error() -> None:
     net, _ = net_with_input(1)
-    with pytest.raises(AttributeError, match="there is no operator 'reluu'; there are relu"):
+    with pytest.raises(AttributeError, match="there is no operator 'reluu'; near: relu"):
         net.reluu  # type: ignore[attr-defined]  # noqa: B018
     assert not hasattr(net, "_private")
 

@@ -1,72 +1,24 @@
-"""Scheduled loops as kernels: interpreted with every access checked, and compiled, they compute what NumPy does."""
+"""Scheduled loops as kernels of a CPU, interpreted and compiled: kinds of loops, tails, masks, versions, odd shapes."""
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pytest
-from lowered_runs import check_lowering, exact_inputs, lowered
+from lowered_programs import CPU, MARKS, check, convolution, convolved, count, mark, matmul, placeholder, times
+from lowered_runs import lowered
 from xdsl.dialects import math, scf
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from loopwright import te, topi
 from loopwright.dialects import kernel
-from loopwright.dialects.interpret.te import run_te
-from loopwright.dialects.kernel import CompareOp, ConvertOp, GatherOp, ScatterOp
+from loopwright.dialects.kernel import CompareOp, GatherOp, ScatterOp
 from loopwright.passes.primitive import ScheduleError
 from loopwright.schedule import Schedule
 from loopwright.topi import testing
-
-CPU = "llvm cores=2 vector_bytes=64"
-Steps = Callable[[Schedule], Any]
-
-
-def check(tensors: Sequence[te.Tensor], steps: Steps | str = "", *wanted: Any, rtol: float = 1e-5) -> ModuleOp:
-    """Schedule, lower and run; hold the outputs to the interpreter of the DAG, or to functions of the inputs."""
-    sch = Schedule(tensors, target=CPU)
-    if isinstance(steps, str):
-        sch.apply(steps)
-    else:
-        steps(sch)
-    inputs = exact_inputs(sch.workload)
-    expected = [w(*inputs) for w in wanted] or run_te(sch.workload, inputs)
-    return check_lowering(sch.module, inputs, [np.asarray(e) for e in expected], rtol=rtol, atol=rtol / 10)
-
-
-def count(op: Operation, kind: type) -> int:
-    return sum(isinstance(inner, kind) for inner in op.walk())
-
-
-def placeholder(name: str, *shape: int, dtype: str = "float32") -> te.Tensor:
-    return te.placeholder(shape, dtype, name)
-
-
-def matmul(m: int = 7, n: int = 11, k: int = 5, dtype: str = "float32", out: str = "") -> list[te.Tensor]:
-    a, b, r = placeholder("a", m, k, dtype=dtype), placeholder("b", k, n, dtype=dtype), te.reduce_axis((0, k), "k")
-    kind = out or dtype
-    product = te.compute((m, n), lambda i, j: te.sum(a[i, r].astype(kind) * b[r, j].astype(kind), axis=r), name="c")
-    return [a, b, product]
-
-
-def times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return a @ b
-
-
-# -- loop kinds and tails ---------------------------------------------------------------------------------------------
-
-MARKS = ("serial", "parallel", "vectorize", "unroll", "vthread")
-
-
-def mark(sch: Schedule, loop: str, how: str, block: str = "c") -> None:
-    if how == "vthread":
-        sch.bind(block, loop, "vthread")
-    elif how != "serial":
-        getattr(sch, how)(block, loop)
 
 
 @pytest.mark.parametrize("how", MARKS)
@@ -154,254 +106,6 @@ def test_unrolling_up_to_a_limit() -> None:
     left = [partial(steps, limit=n) for n in (0, 4, 20, 1000)] + [partial(steps, limit=1000, here=0)]
     loops = [count(check(matmul(3, 8, 5), how, times), scf.ForOp) for how in left]
     assert loops == [5, 3, 2, 0, 5], "two for each row, one for the start of its sums, as far as the limit leaves them"
-
-
-# -- reductions -------------------------------------------------------------------------------------------------------
-
-REDUCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "sum": (te.sum, np.sum),
-    "prod": (te.prod, np.prod),
-    "max": (te.max, np.max),
-    "min": (te.min, np.min),
-}
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "int8"])
-@pytest.mark.parametrize("name", REDUCTIONS)
-@pytest.mark.few(10)
-def test_lanes_joined(name: str, dtype: str) -> None:
-    """A vectorized reduction with a rest: the lanes that are off count as the combiner's identity."""
-    combine, reference = REDUCTIONS[name]
-    x, k = placeholder("x", 3, 13, dtype=dtype), te.reduce_axis((0, 13), "k")
-    out = te.compute((3,), lambda i: combine(te.minimum(x[i, k], 2), axis=k), name="c")
-
-    def expected(values: np.ndarray) -> np.ndarray:
-        return reference(np.minimum(values, 2), axis=1).astype(dtype)
-
-    steps = 'lw-split{block="c" loop="k" factors=0,8},lw-vectorize{block="c" loop="k1"}'
-    module = check([x, out], steps, expected, rtol=1e-5 if dtype != "float16" else 4e-3)
-    assert "vector.reduction" in str(module)
-
-
-@pytest.mark.parametrize("name", REDUCTIONS)
-def test_lanes_that_add_the_same_are_joined(name: str) -> None:
-    """A reduction over lanes of what is the same for all of them takes it once for each lane that is on."""
-    combine, _ = REDUCTIONS[name]
-    x, k = placeholder("x", 3), te.reduce_axis((0, 13), "k")
-    out = te.compute((3,), lambda i: combine(x[i] * 2.0, axis=k), name="c")
-    for factor in (13, 8):
-        module = check(
-            [x, out], f'lw-split{{block="c" loop="k" factors=0,{factor}}},lw-vectorize{{block="c" loop="k1"}}'
-        )
-        assert "vector.reduction" in str(module)
-
-
-def argmax(m: int = 5, n: int = 11) -> list[te.Tensor]:
-    x = placeholder("x", m, n)
-    return [x, topi.argmax(x, axis=1)]
-
-
-@pytest.mark.parametrize("steps", ["", "parallel", "unroll", "vectorize", "split"])
-def test_own_combiner(steps: str) -> None:
-    def schedule(sch: Schedule) -> None:
-        block = sch.blocks[0]
-        row, column = sch.get_loops(block)
-        if steps == "split":
-            sch.split(block, column, [None, 4])
-            sch.split(block, row, [None, 4])
-        elif steps == "vectorize":
-            sch.reorder(block, column, row)
-            sch.vectorize(block, row)
-        elif steps:
-            getattr(sch, steps)(block, row)
-
-    check(argmax(), schedule, lambda x: np.argmax(x, axis=1).astype(np.int32))
-
-
-def test_own_combiner_in_parts_of_a_vector() -> None:
-    def schedule(sch: Schedule) -> None:
-        block = sch.blocks[0]
-        column = sch.get_loops(block)[-1]
-        _, inner = sch.split(block, column, [None, 4])
-        part = sch.rfactor(block, inner)
-        assert part is not None
-        sch.vectorize(part, inner)
-
-    check(argmax(3, 19), schedule, lambda x: np.argmax(x, axis=1).astype(np.int32))
-
-
-@pytest.mark.parametrize("vectorized", ["j1", "k1"])
-def test_int8_with_int32_sums(vectorized: str) -> None:
-    def steps(sch: Schedule) -> None:
-        sch.split("c", vectorized[0], [None, 4])
-        sch.reorder("c", *[x for x in sch.get_loops("c") if x != vectorized], vectorized)
-        sch.vectorize("c", vectorized)
-
-    wide = lambda a, b: a.astype(np.int32) @ b.astype(np.int32)  # noqa: E731
-    module = check(matmul(5, 9, 7, "int8", "int32"), steps, wide)
-    assert count(module, ConvertOp) == (2 if vectorized == "k1" else 1)
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float64", "int32"])
-def test_element_types(dtype: str) -> None:
-    steps = 'lw-split{block="c" loop="j" factors=0,4},lw-reorder{block="c" loops="i","k","j0","j1"}'
-    steps += ',lw-vectorize{block="c" loop="j1"},lw-unroll{block="c" loop="j0"}'
-    check(matmul(5, 9, 7, dtype), steps, times, rtol=1e-5 if dtype != "float16" else 2e-2)
-
-
-def test_rows_kept_apart_from_their_starts() -> None:
-    """A reduction whose start is a block of its own, with loops and lanes of its own."""
-
-    def steps(sch: Schedule) -> None:
-        sch.split("c", "j", [None, 4])
-        sch.reorder("c", "i", "k", "j0", "j1")
-        start = sch.decompose_reduction("c", "k")
-        assert start is not None
-        sch.vectorize(start, sch.get_loops(start)[-1])
-        sch.vectorize("c", "j1")
-
-    check(matmul(), steps, times)
-
-
-# -- moved and cached -------------------------------------------------------------------------------------------------
-
-
-def convolution(size: int = 9, stride: int = 1, channels: int = 5) -> list[te.Tensor]:
-    data, weight = placeholder("data", 1, 3, size, size), placeholder("weight", channels, 3, 3, 3)
-    bias = placeholder("bias", 1, channels, 1, 1)
-    return [data, weight, bias, topi.nn.relu(topi.nn.conv2d_nchw(data, weight, stride, 1) + bias)]
-
-
-def convolved(stride: int) -> Callable[..., np.ndarray]:
-    def reference(data: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
-        return np.maximum(testing.conv2d_nchw_python(data, weight, stride, 1) + bias, 0)
-
-    return reference
-
-
-@pytest.mark.parametrize("at", ["yy0", "xx0", "rc", "yy1"])
-@pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.few(4)
-def test_padded_producer_moved_to_its_reader(stride: int, at: str) -> None:
-    def steps(sch: Schedule) -> None:
-        sch.split("compute", "yy", [None, 2])
-        sch.split("compute", "xx", [None, 3])
-        sch.reorder("compute", "nn", "ff", "yy0", "xx0", "rc", "yy1", "xx1")
-        sch.compute_at("pad_temp", at)
-        sch.vectorize("pad_temp", sch.get_loops("pad_temp")[-1])
-        sch.parallel("compute", "ff")
-
-    check(convolution(stride=stride), steps, convolved(stride))
-
-
-@pytest.mark.parametrize("size", [7, 5])
-@pytest.mark.parametrize("layout", ['"yy*xx/16","rc","ry*rx","yy*xx%16"', '"rc","ry*rx","yy*xx"'])
-@pytest.mark.few(2)
-def test_fused_pixels_from_a_panel(size: int, layout: str) -> None:
-    """49 (or 25) pixels as one axis, in vectors of 16 with a rest, read from a panel in the order they are used in."""
-    steps = (
-        f'lw-cache-read{{block="compute" buffer="pad_temp" layout={layout} label="panel"}},'
-        'lw-compute-inline{block="pad_temp"},lw-fuse{block="compute" loops="yy","xx"},'
-        'lw-split{block="compute" loop="yy_xx" factors=0,2,16},lw-split{block="compute" loop="ff" factors=0,3},'
-        'lw-reorder{block="compute" loops="ff0","yy_xx0","rc","ry","rx","ff1","yy_xx1","yy_xx2"},'
-        'lw-compute-inline{block="T_add"},lw-reverse-compute-at{block="T_relu" loop="yy_xx0"},'
-        'lw-vectorize{block="compute" loop="yy_xx2"},lw-unroll{block="compute" loop="yy_xx1"},'
-        'lw-unroll{block="compute" loop="ff1"},lw-parallel{block="compute" loop="ff0"}'
-    )
-    module = check(convolution(size), steps, convolved(1))
-    assert "mask" in str(module)
-
-
-@pytest.mark.parametrize("scope", ["local", "global"])
-def test_tile_written_at_its_end(scope: str) -> None:
-    """A tile of sums in a buffer of its own, which the epilogue reads; both run over the edge of the output."""
-    a, b, c = matmul(9, 19, 5)
-    d = te.compute((9, 19), lambda i, j: c[i, j] * 2.0, name="d")
-
-    def steps(sch: Schedule) -> None:
-        sch.split("c", "i", [None, 4])
-        sch.split("c", "j", [None, 8])
-        sch.reorder("c", "i0", "j0", "k", "i1", "j1")
-        sch.reverse_compute_at("d", "j0")
-        sch.set_scope("c", scope)
-        sch.vectorize("c", "j1")
-        sch.unroll("c", "i1")
-        sch.vectorize("d", sch.get_loops("d")[-1])
-
-    module = check([a, b, d], steps, lambda a, b: 2 * (a @ b))
-    (tile,) = (op.buffer.type.get_shape() for op in module.walk() if isinstance(op, kernel.AllocOp))
-    assert tile == (4 * 8,)
-
-
-def chain(m: int = 5, n: int = 9, outputs: int = 2) -> list[te.Tensor]:
-    x, y = placeholder("x", m, n), placeholder("y", n)
-    a = te.compute((m, n), lambda i, j: x[i, j] + y[j], name="a")
-    b = te.compute((m, n), lambda i, j: a[i, j] * a[i, n - 1 - j], name="b")
-    c = te.compute((m, n), lambda i, j: b[i, j] + a[i, j], name="c")
-    return [x, y, b, c] if outputs == 2 else [x, y, c]
-
-
-@pytest.mark.parametrize("how", ["serial", "unroll", "vectorize", "parallel"])
-def test_two_outputs_one_read_by_the_other(how: str) -> None:
-    """What a nest stores it reads again: no load may be taken from before the store."""
-
-    def steps(sch: Schedule) -> None:
-        sch.reverse_compute_at("c", "j", producer="b")
-        sch.compute_at("a", "i")
-        mark(sch, "i" if how == "parallel" else "j", how)
-
-    check(chain(), steps)
-
-
-@pytest.mark.parametrize("how", ["serial", "unroll", "vectorize"])
-def test_temporaries_in_one_nest(how: str) -> None:
-    """Two producers in the loops of their reader, one of them read at two places that change from lane to lane."""
-
-    def steps(sch: Schedule) -> None:
-        sch.compute_at("b", "j")
-        sch.compute_at("a", "i")
-        mark(sch, "j", how)
-
-    check(chain(outputs=1), steps)
-
-
-def test_buffer_of_lanes() -> None:
-    """A buffer used in one vectorized loop only has an element for each lane, not one for all."""
-
-    def steps(sch: Schedule) -> None:
-        sch.compute_inline("a")
-        cached = sch.cache_read("c", "b", "local")
-        assert cached is not None
-        sch.compute_at(cached, "j")
-        sch.vectorize("c", "j")
-
-    check(chain(), steps)
-
-
-def test_aligned_rows() -> None:
-    module = check(chain(4, 6), lambda sch: sch.storage_align("a", 0, 16, 3))
-    sizes = [op.buffer.type.get_shape() for op in module.walk() if isinstance(op, kernel.AllocOp)]
-    assert sizes == [(3 * 19 + 6,)], "three rows of 19 elements, 3 modulo 16, and the last one"
-
-
-@pytest.mark.parametrize(("size", "scope"), [(16384, "local"), (16385, "")])
-def test_large_local_buffers_live_in_memory(size: int, scope: str) -> None:
-    x = placeholder("x", size)
-    a = te.compute((size,), lambda i: x[i] * 2.0, name="a")
-    c = te.compute((size,), lambda i: a[size - 1 - i] + x[i], name="c")
-
-    def steps(sch: Schedule) -> None:
-        sch.set_scope("a", "local")
-        sch.split("a", "i", [None, 64])
-        sch.vectorize("a", "i1")
-
-    module = check([x, c], steps, lambda x: 2 * x[::-1] + x)
-    (alloc,) = (op for op in module.walk() if isinstance(op, kernel.AllocOp))
-    space = alloc.buffer.type.memory_space
-    assert getattr(space, "data", "") == scope
-
-
-# -- masks and versions -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("vectorized", ["", "xx", "ff", "rx", "rc"])
@@ -525,9 +229,6 @@ def test_diagonal_written_by_scatters(how: str) -> None:
         mark(sch, "j", how, "a")
 
     check([x, a], steps, lambda x: x.T + 1)
-
-
-# -- shapes -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("steps", ["", 'lw-split{block="s" loop="k" factors=0,4},lw-vectorize{block="s" loop="k1"}'])

@@ -23,7 +23,7 @@ def test_what_is_linted_is_checked_before_a_commit() -> None:
     assert [command.split()[:2] for command in linted] == [hook.split()[:2] for hook in hooks]
 
 
-RIDDLES = ("All that", "How", "What", "Where", "Whether", "Which", "Who")
+RIDDLES = ("All that", "For which", "How", "In which", "Into", "What", "Where", "Whether", "Which", "Who", "Why")
 """Openings that leave a reader to look for the subject: a docstring begins with what a thing is or does."""
 
 

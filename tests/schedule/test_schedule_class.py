@@ -10,7 +10,7 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.target import target_of
-from loopwright.passes.discovery import module_stems
+from loopwright.passes.discovery import primitive_stems
 from loopwright.passes.pipeline_text import apply_schedule, parse_schedule, schedule_text
 from loopwright.passes.schedule.bind import Bind
 from loopwright.passes.schedule.cache_read import CacheRead
@@ -37,7 +37,7 @@ def assert_computes_matmul(sch: lw.Schedule) -> None:
 
 def test_every_primitive_is_a_method() -> None:
     sch = lw.Schedule(matmul()[:3])
-    for stem in module_stems("schedule"):
+    for stem in primitive_stems():
         method = "software_pipeline" if stem == "pipeline" else stem
         assert callable(getattr(sch, method)), stem
         assert method in dir(sch)

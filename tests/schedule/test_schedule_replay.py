@@ -16,7 +16,7 @@ from xdsl.universe import Universe
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.passes.discovery import module_stems, pass_name
+from loopwright.passes.discovery import pass_name, primitive_stems
 from loopwright.passes.pipeline_text import parse_schedule
 from loopwright.search.named_workloads import arguments, named_workloads
 from loopwright.search.records.file import Record, load
@@ -114,4 +114,4 @@ def test_every_primitive_offers_steps_and_each_of_them_applies() -> None:
             step.apply(Context(), changed)
             changed.verify()
             offering.add(step.name)
-    assert offering >= {pass_name(stem) for stem in module_stems("schedule")}
+    assert offering >= {pass_name(stem) for stem in primitive_stems()}

@@ -18,7 +18,7 @@ from patience import PATIENCE_S
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.passes.discovery import module_stems, pass_factories, pass_name
+from loopwright.passes.discovery import pass_factories, pass_name, primitive_stems
 from loopwright.passes.primitive import in_words
 from loopwright.search.measure import limits
 from loopwright.search.measure.limits import Limits, limits_of, why_unknown
@@ -378,7 +378,7 @@ def test_nothing_to_report_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_every_primitive_has_a_sentence() -> None:
-    for name in map(pass_name, module_stems("schedule")):
+    for name in map(pass_name, primitive_stems()):
         step_class = pass_factories()[name]()
         options = {n: _example(kind) for n, kind in step_class.__annotations__.items() if n != "name"}
         words = in_words(step_class(**options))

@@ -14,7 +14,7 @@ from loopwright.dialects.loop import BlockOp, blocks_in
 from loopwright.dialects.target import parse_target
 from loopwright.passes.analysis.access import consumers, producers
 from loopwright.passes.analysis.nest import buffer_name, functions
-from loopwright.passes.discovery import class_name, module_stems
+from loopwright.passes.discovery import class_name, primitive_stems
 from loopwright.passes.primitive import Primitive
 from loopwright.schedule import primitive_class
 from loopwright.te.reduce import Reduce
@@ -191,7 +191,7 @@ def workloads(draw: st.DrawFn) -> ModuleOp:
 
 
 def primitives() -> dict[str, type[Primitive[Any]]]:
-    return {class_name(stem): primitive_class(stem) for stem in module_stems("schedule")}
+    return {class_name(stem): primitive_class(stem) for stem in primitive_stems()}
 
 
 def draw_step(r: Random, module: ModuleOp, classes: dict[str, type[Primitive[Any]]]) -> Primitive[Any] | None:

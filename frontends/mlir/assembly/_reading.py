@@ -10,6 +10,8 @@ from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IntegerAttr, Str
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 
+from ....dialects.graph import parse_types
+
 Make: TypeAlias = type[Operation]
 Format: TypeAlias = Callable[[Parser, str, Make], Operation]
 """Reads what stands behind an operation's name."""
@@ -94,12 +96,6 @@ def types(parser: Parser) -> list[Attribute]:
     return list(parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type))
 
 
-def type_list(parser: Parser) -> list[Attribute]:
-    """Read one type, or several in parentheses."""
-    several = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
-    return [parser.parse_type()] if several is None else list(several)
-
-
 def signature(parser: Parser, count: int) -> tuple[list[Attribute], list[Attribute]]:
     """Read types behind the colon, of operands and of results.
 
@@ -111,7 +107,7 @@ def signature(parser: Parser, count: int) -> tuple[list[Attribute], list[Attribu
         return list(known.inputs.data), list(known.outputs.data)
     given = types(parser)
     if parser.parse_optional_punctuation("->"):
-        return given, type_list(parser)
+        return given, parse_types(parser)
     return (given * count if len(given) == 1 else given), given
 
 

@@ -9,7 +9,8 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, TensorTy
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.parser import Parser, UnresolvedOperand
 
-from ._reading import Format, Make, integer, integers, make, type_list, types, value
+from ....dialects.graph import parse_types
+from ._reading import Format, Make, integer, integers, make, types, value
 from .tensor import packed
 
 _BY_NAME = ("map", "reduce")
@@ -31,7 +32,7 @@ def common(parser: Parser, name: str, kind: Make) -> Operation:
     region = _region(parser)
     if applied is not None:
         region = _applied(parser, applied, inputs, outputs, first=short == "reduce")
-    results = type_list(parser) if parser.parse_optional_punctuation("->") else []
+    results = parse_types(parser) if parser.parse_optional_punctuation("->") else []
     if not results and short in ("transpose", "broadcast", "reduce", "map"):
         results = [t for _, t in outputs if isinstance(t, TensorType)]
     properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [len(inputs), len(outputs)])

@@ -8,7 +8,8 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerA
 from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser, UnresolvedOperand
 
-from ._reading import Format, Make, integer, integers, make, type_list, types, value
+from ....dialects.graph import parse_types
+from ._reading import Format, Make, integer, integers, make, types, value
 
 DYNAMIC = -(2**63)
 """Stands for a number that is an operand, in `static_offsets` and the like."""
@@ -24,7 +25,7 @@ def common(parser: Parser, name: str, kind: Make) -> Operation:
     parser.parse_punctuation(":")
     given = types(parser)
     if parser.parse_optional_keyword("to") or parser.parse_optional_keyword("into"):
-        return make(parser, kind, operands, given, type_list(parser), properties)
+        return make(parser, kind, operands, given, parse_types(parser), properties)
     return make(parser, kind, operands, given * len(operands), given, properties)
 
 

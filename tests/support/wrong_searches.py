@@ -1,0 +1,187 @@
+"""Wrong calls of tasks and of their tuning, with the error and its sentence."""
+
+from loopwright.search.records.file import RecordError
+from loopwright.te import ShapeError
+
+CALLS: list[tuple[str, type[Exception], str]] = [
+    (
+        'lw.SearchTask("reg", target=T)',
+        TypeError,
+        "workload 'reg': missing a required argument: 'm'; it is called with ()",
+    ),
+    (
+        'lw.SearchTask("nothing", target=T)',
+        ValueError,
+        "there is no workload 'nothing'; there are: avg_pool, batch_matmul, conv2d,",
+    ),
+    (
+        'lw.SearchTask("relu.onnx", target=T)',
+        ValueError,
+        "there is no workload 'relu.onnx'; there are: avg_pool, batch_matmul, conv2d,",
+    ),
+    (
+        'lw.SearchTask("resnet-18", target=T)',
+        ValueError,
+        "there is no workload 'resnet-18'; there are: avg_pool, batch_matmul, conv2d,",
+    ),
+    (
+        "lw.SearchTask(5, target=T)",
+        TypeError,
+        "a workload is a function that returns tensors, its registered name, or a te-level",
+    ),
+    ("lw.SearchTask(None)", TypeError, "a task is of a workload or of a workload_key: give one of them"),
+    (
+        "lw.SearchTask(sch, target=T)",
+        TypeError,
+        "a workload is a function that returns tensors, its registered name, or a te-level",
+    ),
+    (
+        "lw.SearchTask(mm, args=8, target=T)",
+        TypeError,
+        "args are the arguments of the workload, in a list or a tuple, got 8",
+    ),
+    (
+        "lw.SearchTask(mm, args=(1,2,3,4), target=T)",
+        TypeError,
+        "workload 'mm': too many positional arguments; it is called with (1, 2, 3, 4)",
+    ),
+    ("lw.SearchTask(mm, (8,8,8), 'tpu')", ValueError, "target 'tpu': kind must be llvm, cuda or opencl, got 'tpu'"),
+    ("lw.SearchTask(mm, (8,8,8), 5)", TypeError, "a target is text, as 'llvm cores=2', or a Target, got int"),
+    ("lw.SearchTask(mm, (8,8,8), None)", TypeError, "a target is text, as 'llvm cores=2', or a Target, got NoneType"),
+    ("lw.SearchTask(mm, ('a',8,8), T)", ShapeError, "placeholder 'a': extents are integers, got 'a' in shape ('a', 8)"),
+    ("lw.SearchTask(mm, (0,8,8), T)", ShapeError, "placeholder 'a': extents are at least 1, got shape (0, 8)"),
+    ("lw.SearchTask(mm, (-1,8,8), T)", ShapeError, "placeholder 'a': extents are at least 1, got shape (-1, 8)"),
+    ("lw.SearchTask(mm, (8.0,8,8), T)", ShapeError, "placeholder 'a': extents are integers, got 8.0 in shape (8.0, 8)"),
+    ("lw.SearchTask(mm, rules=5, target=T)", TypeError, "rules are a list of sketch rules, got 5"),
+    ("lw.SearchTask(mm, rules=['x'], target=T)", TypeError, "rules: a sketch rule must be a lw.SketchRule, got str"),
+    (
+        "lw.SearchTask(workload_key='nothing')",
+        ValueError,
+        "not a workload key: nothing; one is JSON: [name, arguments, hash]",
+    ),
+    (
+        'lw.SearchTask(workload_key=\'["nothing", [], "x"]\')',
+        ValueError,
+        "there is no workload 'nothing'; there are: avg_pool, batch_matmul, conv2d,",
+    ),
+    ("task.tune(-1)", ValueError, "num_measure_trials must be a whole number of at least 1, got -1"),
+    ('task.tune("64")', TypeError, "options are lw.TuningOptions(...) or a number of trials, got str"),
+    ("task.tune(0)", ValueError, "num_measure_trials must be a whole number of at least 1, got 0"),
+    ("task.tune(trials=64)", TypeError, "SearchTask.tune() got an unexpected keyword argument 'trials'"),
+    (
+        "task.tune(num_measure_trials=64)",
+        TypeError,
+        "SearchTask.tune() got an unexpected keyword argument 'num_measure_trials'",
+    ),
+    ("task.tune(records='r.jsonl')", TypeError, "SearchTask.tune() got an unexpected keyword argument 'records'"),
+    (
+        "task.tune(lw.MeasureOptions('x'))",
+        TypeError,
+        "options are lw.TuningOptions(...) or a number of trials, got MeasureOptions",
+    ),
+    (
+        "task.tune(lw.TuningOptions(num_measure_trials=0))",
+        ValueError,
+        "num_measure_trials must be a whole number of at least 1, got 0",
+    ),
+    (
+        "lw.TuningOptions(num_measure_trials='64')",
+        ValueError,
+        "num_measure_trials must be a whole number of at least 1, got '64'",
+    ),
+    (
+        "lw.TuningOptions(num_measure_trials=1.5)",
+        ValueError,
+        "num_measure_trials must be a whole number of at least 1, got 1.5",
+    ),
+    ("lw.TuningOptions(trials=4)", TypeError, "TuningOptions.__init__() got an unexpected keyword argument 'trials'"),
+    (
+        "lw.TuningOptions(strategy='evo')",
+        ValueError,
+        "unknown strategy 'evo'; there are: evolution, annealing, genetic, random, grid",
+    ),
+    (
+        "lw.TuningOptions(strategy=5)",
+        TypeError,
+        "a strategy is one of evolution, annealing, genetic, random, grid, or makes one, got",
+    ),
+    (
+        "lw.TuningOptions(cost_model='tree')",
+        ValueError,
+        "unknown cost model 'tree'; there are: trees, rank, linear, roofline, random",
+    ),
+    ("lw.TuningOptions(cost_model=5)", TypeError, "cost_model must be a name or a cost model, got int"),
+    ("lw.TuningOptions(time_limit_s='5m')", ValueError, "time_limit_s must be seconds of at least 0, got '5m'"),
+    ("lw.TuningOptions(time_limit_s=float('nan'))", ValueError, "time_limit_s must be seconds of at least 0, got nan"),
+    ("lw.TuningOptions(time_limit_s=-1)", ValueError, "time_limit_s must be seconds of at least 0, got -1"),
+    ("lw.TuningOptions(seed='x')", ValueError, "seed must be a whole number, got 'x'"),
+    ("lw.TuningOptions(records=5)", TypeError, "records must be the path of a file, got int"),
+    (
+        "lw.TuningOptions(callbacks=5)",
+        TypeError,
+        "callbacks must be a list of functions of a state and a record, got 5",
+    ),
+    (
+        "lw.TuningOptions(callbacks=[5])",
+        TypeError,
+        "callbacks must be a list of functions of a state and a record, got [5]",
+    ),
+    ("lw.TuningOptions(batch_size=0)", ValueError, "batch_size must be a whole number of at least 1, got 0"),
+    ("lw.TuningOptions(early_stopping=-1)", ValueError, "early_stopping must be a whole number of at least 1, got -1"),
+    ("lw.TuningOptions(final_laps=0)", ValueError, "final_laps must be a whole number of at least 1, got 0"),
+    (
+        "task.apply_best('missing.jsonl')",
+        RecordError,
+        "cannot read record file 'missing.jsonl': No such file or directory",
+    ),
+    (
+        "task.apply_best('text.txt')",
+        RecordError,
+        "text.txt holds no record: 1 line(s) skipped; line 1: not a JSON object: Expecting",
+    ),
+    (
+        "task.apply_best('relu.onnx')",
+        RecordError,
+        "relu.onnx holds no record: 11 line(s) skipped; line 1: not a JSON object: Expecting",
+    ),
+    ("task.apply_best([])", RecordError, "no record for workload "),
+    ("task.apply_best(5)", TypeError, "records are the path of a file, or a list of records, got int"),
+    ("task.apply_best(None)", TypeError, "records are the path of a file, or a list of records, got NoneType"),
+    (
+        "task.print_best('missing.jsonl')",
+        RecordError,
+        "cannot read record file 'missing.jsonl': No such file or directory",
+    ),
+    ("task.build('nonsense')", ValueError, "schedule text 'nonsense': Unrecognized passes: ['nonsense']"),
+    ("task.build(5)", TypeError, "a schedule is text, or a list of steps, got int"),
+    (
+        "task.build('lw-split{block=\"x\"}')",
+        ValueError,
+        'schedule text \'lw-split{block="x"}\': lw-split requires argument "loop"',
+    ),
+    ("task.render('', 'poem')", ValueError, "mode must be schedule, python, ir or source, got 'poem'"),
+    (
+        "task.best_record('text.txt')",
+        RecordError,
+        "text.txt holds no record: 1 line(s) skipped; line 1: not a JSON object: Expecting",
+    ),
+    ("task.nothing", AttributeError, "'SearchTask' object has no attribute 'nothing'"),
+    ("lw.TaskScheduler(task)", TypeError, "tasks are a list of tasks, as lw.extract_tasks gives, got"),
+    ("lw.TaskScheduler([task], [1,2])", ValueError, "weights must have one entry for each of the 1 tasks, got 2"),
+    ("lw.TaskScheduler([5])", TypeError, "tasks are a list of tasks, as lw.extract_tasks gives, got [5]"),
+    (
+        "lw.TaskScheduler([task]).tune(-3)",
+        ValueError,
+        "num_measure_trials must be a whole number of at least 1, got -3",
+    ),
+    (
+        "task.tune(lw.TuningOptions(records='relu.onnx', num_measure_trials=1))",
+        RecordError,
+        "cannot open record file 'relu.onnx': it is there already and is no record file, so",
+    ),
+    (
+        "task.tune(lw.TuningOptions(records='', num_measure_trials=1))",
+        RecordError,
+        "cannot open record file '': No such file or directory",
+    ),
+]
