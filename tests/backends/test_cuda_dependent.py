@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 from machine_code import accesses_before_the_wait, disassembled_kernels
@@ -39,6 +40,7 @@ def test_kernels_of_before_wait_for_nothing() -> None:
     assert said["kernel"]["launches"][0].pop("waits") is True
     kept = Artifact.from_bytes(b"\n".join((b"loopwright-gpu-2", json.dumps(said).encode(), binary)), "cuda")
     assert [launch.waits for launch in kept.kernel.launches] == [False] and kept.binary == artifact.binary
+    bad: Any
     for bad in ([], {**said, "kernel": 1}, {**said, "kernel": {**said["kernel"], "launches": [3]}}):
         with pytest.raises(ValueError, match=r"^the kernel"):
             Artifact.from_bytes(b"\n".join((b"loopwright-gpu-2", json.dumps(bad).encode(), binary)), "cuda")

@@ -408,6 +408,28 @@ def test_network_on_a_device() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
+def test_kernels_see_what_those_two_before_wrote_on_a_device() -> None:
+    """Each may begin when the last block of the one ahead has ended; arrays share memory with others before them."""
+    net = lw.Network("chain")
+    before = x = net.input("data", (2048, 256))
+    many, half = (net.constant(np.full((1,), value, np.float32)) for value in (200.0, 0.5))
+    for _ in range(12):
+        before, x = x, net.add(net.multiply(net.softmax(x), many), net.multiply(before, half))
+    net.output(x)
+    executor = lw.compile(net, "cuda", processes=1).executor()
+    random = np.random.default_rng(0)
+    feeds = [random.standard_normal((2048, 256), np.float32) for _ in range(2)]
+    found: list[list[np.ndarray[Any, Any]]] = [[], []]
+    for number in range(40):
+        executor.run(data=feeds[number % 2])
+        found[number % 2].append(executor.get_output(0))
+    for data, outputs in zip(feeds, found, strict=True):
+        np.testing.assert_allclose(outputs[0], net.evaluate(data=data)[0], rtol=1e-3, atol=1e-6)
+        assert all(np.array_equal(outputs[0], each) for each in outputs)
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 def test_network_whose_products_copy_boxes_on_a_device() -> None:
     """Tensor maps of a network's arrays, in sessions with memory of their own."""
     net = lw.Network("wide")
