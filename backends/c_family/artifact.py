@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from ...dialects.errors import Error
 from ...storage.typed_json import parse_json, read_as, shown
 from .kernel_source import KernelSource, TensorMap
 
-_MAGIC = b"loopwright-gpu-2\n"
+_MAGIC = b"loopwright-gpu-3\n"
+_BEFORE = b"loopwright-gpu-2\n"
+"""Of artifacts that do not say which launches wait for the one ahead: none does."""
 
 
 class CompileError(Error):
@@ -57,10 +60,11 @@ class Artifact:
     @staticmethod
     def from_bytes(data: bytes, kind: str) -> Artifact:
         """Read what `to_bytes` returned; ValueError if it is something else, or for another kind of device."""
-        if not data.startswith(_MAGIC):
+        if not data.startswith((_MAGIC, _BEFORE)):
             raise ValueError("this is no GPU kernel artifact of this version")
         text, _, binary = data[len(_MAGIC) :].partition(b"\n")
-        header: _Header = read_as(_Header, parse_json(text), "the kernel")
+        said = parse_json(text)
+        header: _Header = read_as(_Header, said if data.startswith(_MAGIC) else _of_before(said), "the kernel")
         if header.kind != kind:
             raise ValueError(f"this artifact is for {shown(header.kind)}, not for {kind}")
         _check(header.kernel)
@@ -75,6 +79,16 @@ class _Header:
     architecture: str
     kernel: KernelSource
     resources: tuple[Resources, ...]
+
+
+def _of_before(said: Any) -> Any:
+    """Return a header that does not say which launches wait with that, where it has launches."""
+    kernel = said.get("kernel") if isinstance(said, dict) else None
+    launches = kernel.get("launches") if isinstance(kernel, dict) else None
+    for launch in launches if isinstance(launches, list) else ():
+        if isinstance(launch, dict):
+            launch["waits"] = False
+    return said
 
 
 def _check(kernel: KernelSource) -> None:

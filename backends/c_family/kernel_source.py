@@ -28,7 +28,8 @@ class Launch:
     """One kernel to launch: `buffers` are its parameters, arguments first, then workspaces, by number.
 
     `maps` are parameters ahead of those, which are made on the host of the address of a buffer. One that `counts` keeps
-    counters in the loaded program while it runs, so that it runs once at a time there.
+    counters in the loaded program while it runs, so that it runs once at a time there. One that `waits`
+    does so, before all else, for the end of the launch ahead of it, and may begin before that.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Launch:
     uses_shuffles: bool
     maps: tuple[TensorMap, ...] = ()
     counts: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True)

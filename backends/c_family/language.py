@@ -32,6 +32,8 @@ class Language:
     """Loops around unrolled ones are unrolled up to so many instructions, as they would be around written copies."""
     zeros = "{0}"
     """Initialiser of an array of zeros."""
+    launch_wait = ""
+    """Statement that waits for the end of the launch ahead; "" where kernels begin then."""
 
     def value_type(self, kind: str, long_index: bool) -> str:
         """Return the type of a variable; `index` is the narrower integer that addresses all buffers."""

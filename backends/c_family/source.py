@@ -122,8 +122,11 @@ class _Function:
         ]
         shuffles = any(isinstance(inner, kernel.ShuffleOp) for inner in inside)
         used = tuple(number for buffer, number in self.numbers.items() if buffer in p.used)
-        launch = Launch(name, op.grid_size, op.block_size, used, static, dynamic, shuffles, maps, bool(counters))
-        head = [f"{INDENT}{line}" for line in (*declarations, *p.head)]
+        waits = self.language.launch_wait
+        launch = Launch(
+            name, op.grid_size, op.block_size, used, static, dynamic, shuffles, maps, bool(counters), bool(waits)
+        )
+        head = [f"{INDENT}{line}" for line in (*declarations, *([waits] if waits else ()), *p.head)]
         opening = self.language.kernel_head(name, parameters, op.block_size, op.blocks_per_sm, op.cluster_size)
         return p, launch, [*counters, opening, *head, *p.lines, "}"]
 

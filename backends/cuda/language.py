@@ -13,6 +13,7 @@ from ..unsupported import UnsupportedError
 from .arrival import HELPERS as ARRIVAL_HELPERS
 from .async_copy import helper as async_copy_helper
 from .bulk_copy import helper as bulk_copy_helper
+from .dependent import SINCE, WAIT
 from .matrix import helper as matrix_helper
 from .narrow import NARROW
 from .remainder import HELPER as REMAINDER_HELPER
@@ -106,6 +107,7 @@ class Cuda(Language):
 
     def __init__(self, compute_capability: int = 0) -> None:
         self.compute_capability = compute_capability
+        self.launch_wait = WAIT if compute_capability >= SINCE else ""
 
     def narrow_literal(self, literal: Expr, kind: str) -> Expr:
         return call(NARROW[kind].from_single, literal) if kind in NARROW else literal

@@ -15,6 +15,7 @@ DRIVER_CALLS = (
     "cuCtxPushCurrent_v2",
     "cuCtxPopCurrent_v2",
     "cuLaunchKernel",
+    "cuLaunchKernelEx",
     "cuMemcpyDtoDAsync_v2",
     "cuGraphExecKernelNodeSetParams_v2",
     "cuGraphLaunch",
@@ -23,7 +24,10 @@ DRIVER_CALLS = (
 
 
 class Launch(ctypes.Structure):
-    """A launch: CUDA_KERNEL_NODE_PARAMS_v2 of cuda.h, its node in a graph, and whether that has other parameters."""
+    """A launch: CUDA_KERNEL_NODE_PARAMS_v2 of cuda.h, its node in a graph, and whether that has other parameters.
+
+    With a `config` it may begin before the launch ahead has ended, for which it waits.
+    """
 
     _fields_ = (
         ("function", ctypes.c_void_p),
@@ -36,6 +40,7 @@ class Launch(ctypes.Structure):
         ("context", ctypes.c_void_p),
         ("node", ctypes.c_void_p),
         ("changed", ctypes.c_int64),
+        ("config", ctypes.c_void_p),
     )
 
 
@@ -74,7 +79,8 @@ class Program(ctypes.Structure):
 
 
 _TYPES = """
-%launch = type { ptr, [3 x i32], [3 x i32], i32, ptr, ptr, ptr, ptr, ptr, i64 }
+%launch = type { ptr, [3 x i32], [3 x i32], i32, ptr, ptr, ptr, ptr, ptr, i64, ptr }
+%config = type { [3 x i32], [3 x i32], i32, ptr, ptr, i32 }
 %parameter = type { i64, i64, i64 }
 %copy = type { i64, i64, i64, i64, i64 }
 %program = type { ptr, ptr, i64, ptr, ptr, i64, ptr, i64, ptr }
@@ -174,10 +180,15 @@ def _launch(text: _Text) -> None:
     text.start_block("direct")
     number = text.loop("each", "direct", "%launch_count", "copying")
     launch = text.element("%launch", "%launches", number)
-    function = text.field("%launch", launch, 0)
+    function, parameters = text.field("%launch", launch, 0), text.field("%launch", launch, 4)
+    config = text.field("%launch", launch, 10)
+    text.branch(text.put(f"icmp eq ptr {config}, null"), "each.after", "each.behind")
+    text.start_block("each.behind")
+    text.do(f"store ptr %stream, ptr {text.at('%config', config, 3)}")
+    text.call("cuLaunchKernelEx", f"ptr {config}, ptr {function}, ptr {parameters}, ptr null", "each.next")
+    text.start_block("each.after")
     sizes = [text.field("%launch", launch, place, axis, of="i32") for place in (1, 2) for axis in range(3)]
     sizes.append(text.field("%launch", launch, 3, of="i32"))
-    parameters = text.field("%launch", launch, 4)
     given = ", ".join(f"i32 {size}" for size in sizes)
     text.call("cuLaunchKernel", f"ptr {function}, {given}, ptr %stream, ptr {parameters}, ptr null", "each.next")
 

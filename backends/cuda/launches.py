@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..c_family.artifact import Artifact
+from ..c_family.kernel_source import Launch as KernelLaunch
 from ..device_lost import DeviceLost
+from .dependent import add_edge, config, has_edges
 from .device_checks import check_device
 from .driver import context_handle, current, is_fatal, library
 from .language import STATIC_SHARED_BYTES
@@ -109,7 +111,8 @@ class Launches:
     From the second start on they are a graph, whose nodes are given the addresses that are others than before. A graph
     runs once at a time: one object is for one stream, and for one thread at a time. It pays from one launch on: on an
     H200 (2026-11-23) the host took 6.7, 13.0 and 16.6 us for 1, 2 and 3 launches one by one, 5.1, 5.4 and 5.4 us for
-    graphs of them, and 5.7, 6.4 and 6.3 us where all addresses moved.
+    graphs of them, and 5.7, 6.4 and 6.3 us where all addresses moved. Kernels that wait for the one ahead by themselves
+    may begin before its end, in streams and in graphs.
     """
 
     def __init__(
@@ -167,9 +170,16 @@ class Launches:
                     shared_bytes=launch.dynamic_shared_bytes,
                     parameters=self._kept(pointers),
                     context=self._context.value,
+                    config=self._config(launch) if made else None,
                 )
             )
         return (Launch * len(made))(*made)
+
+    def _config(self, launch: KernelLaunch) -> int | None:
+        """Return how a kernel that waits by itself is launched behind another one; None for others."""
+        if not (launch.waits and hasattr(self._driver, "cuLaunchKernelEx")):  # from CUDA 11.8 on
+            return None
+        return self._kept(config(launch.grid, launch.block, launch.dynamic_shared_bytes))
 
     def _kept(self, array: Any) -> int:
         self._keep.append(array)
@@ -217,14 +227,21 @@ class Launches:
                 checked(driver.cuGraphCreate(ctypes.byref(self._graph), 0))
                 before = ctypes.c_void_p()
                 for launch in self._launches:
-                    node = ctypes.c_void_p()
-                    how = (ctypes.byref(before), ctypes.c_size_t(1 if before else 0), ctypes.byref(launch))
-                    checked(driver.cuGraphAddKernelNode_v2(ctypes.byref(node), self._graph, *how))
-                    launch.node, launch.changed, before = node.value, 0, node
+                    before = self._add_node(launch, before)
                 flags = ctypes.c_ulonglong(0)
                 checked(driver.cuGraphInstantiateWithFlags(ctypes.byref(self._replay), self._graph, flags))
             except RuntimeError:
                 self._replay = ctypes.c_void_p()
+
+    def _add_node(self, launch: Launch, before: ctypes.c_void_p) -> ctypes.c_void_p:
+        """Add a kernel to the graph, behind another one where there is one."""
+        node, is_early = ctypes.c_void_p(), bool(launch.config) and has_edges(self._driver)
+        how = (ctypes.byref(before), ctypes.c_size_t(1 if before and not is_early else 0), ctypes.byref(launch))
+        checked(self._driver.cuGraphAddKernelNode_v2(ctypes.byref(node), self._graph, *how))
+        if is_early:
+            checked(add_edge(self._driver, self._graph, before, node))
+        launch.node, launch.changed = node.value, 0
+        return node
 
     def __del__(self) -> None:
         graph, replay = getattr(self, "_graph", None), getattr(self, "_replay", None)

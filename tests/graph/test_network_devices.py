@@ -322,6 +322,38 @@ def test_tensor_maps_are_made_in_the_context_and_where_arrays_have_moved(
     assert made == [8192 + 32, 4096, 16384 + 32] and library.updated == 1
 
 
+def test_kernels_that_wait_by_themselves_may_begin_early_behind_others(
+    cuda: ArenaDriver, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one begins when all before it in the stream has ended, and so do those of kernels kept from before."""
+    loaded: Any = lw.compile(steps_net(), H200, processes=1).loaded()
+    data = np.arange(8, dtype=np.float32)
+    addresses = [placed(cuda, data), *(placed(cuda, np.zeros(8, np.float32)) for _ in range(3))]
+    workspace = placed(cuda, np.zeros(64, np.uint8))
+
+    def early(frame: Any, captured: bool = False) -> list[bool]:
+        library.early.clear()
+        frame.run(addresses, workspace, 7, captured)
+        return library.early.copy()
+
+    frame = loaded.frame([])
+    behind = [False, True, True]
+    assert [early(frame), early(frame), early(frame), early(frame, captured=True)] == [behind] * 4
+    assert library.replayed == 2 and (values_at(cuda, addresses[3]) == data + 3).all()
+    monkeypatch.delattr(Library, "cuGraphAddDependencies_v2")
+    older = loaded.frame([])
+    assert [early(older), early(older)] == [behind, [False] * 3], "graphs of drivers before 12.3 have no such edges"
+    loaded._artifacts = [_not_waiting(artifact) for artifact in loaded._artifacts]
+    del loaded.__dict__["functions"]
+    kept = loaded.frame([])
+    assert [early(kept), early(kept), early(kept, captured=True)] == [[False] * 3] * 3
+
+
+def _not_waiting(artifact: Artifact) -> Artifact:
+    launches_ = tuple(replace(launch, waits=False) for launch in artifact.kernel.launches)
+    return replace(artifact, kernel=replace(artifact.kernel, launches=launches_))
+
+
 def test_no_graph_where_the_driver_makes_none(cuda: ArenaDriver, library: Library) -> None:
     loaded: Any = lw.compile(steps_net(), H200, processes=1).loaded()
     frame = loaded.frame([])
@@ -372,6 +404,28 @@ def test_network_on_a_device() -> None:
     assert first.benchmark(repeat=1, min_repeat_ms=1).mean > 0
     assert all(row.time_s > 0 for row in first.profile(repeat=2).rows)
     assert first.benchmark(number=3, repeat=1, flush=True).mean > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
+def test_kernels_see_what_those_two_before_wrote_on_a_device() -> None:
+    """Each may begin when the last block of the one ahead has ended; arrays share memory with others before them."""
+    net = lw.Network("chain")
+    before = x = net.input("data", (2048, 256))
+    many, half = (net.constant(np.full((1,), value, np.float32)) for value in (200.0, 0.5))
+    for _ in range(12):
+        before, x = x, net.add(net.multiply(net.softmax(x), many), net.multiply(before, half))
+    net.output(x)
+    executor = lw.compile(net, "cuda", processes=1).executor()
+    random = np.random.default_rng(0)
+    feeds = [random.standard_normal((2048, 256), np.float32) for _ in range(2)]
+    found: list[list[np.ndarray[Any, Any]]] = [[], []]
+    for number in range(40):
+        executor.run(data=feeds[number % 2])
+        found[number % 2].append(executor.get_output(0))
+    for data, outputs in zip(feeds, found, strict=True):
+        np.testing.assert_allclose(outputs[0], net.evaluate(data=data)[0], rtol=1e-3, atol=1e-6)
+        assert all(np.array_equal(outputs[0], each) for each in outputs)
 
 
 @pytest.mark.gpu

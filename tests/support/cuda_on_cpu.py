@@ -15,6 +15,7 @@ static Place blockIdx, threadIdx;
 #define __global__
 #define __launch_bounds__(...)
 #define __align__(bytes) alignas(bytes)
+asm(".macro griddepcontrol.wait\n.endm");  // each launch has ended when the next one begins
 #include "KERNELS"
 template <class... A, size_t... I> void call(void (*kernel)(A...), void **p, std::index_sequence<I...>) {
   kernel(*(A *)p[I]...);

@@ -324,8 +324,12 @@ class Library:
         self.loaded: list[str] = []
         self.names: dict[int, str] = {}
         self.streams: list[int] = []
+        self.early: list[bool] = []
+        """For each launch, single or of a graph, whether it may begin before the one ahead has ended."""
         self.status = 0
         self.nodes: dict[int, Launched] = {}
+        self.edges: dict[int, tuple[int, bool]] = {}
+        """The node that a node of a graph follows, and whether it may begin before that has ended."""
         self.graphs: dict[int, list[int]] = {}
         """The nodes of graphs, and of those that can be launched, by their handles."""
         self.handles = itertools.count(1)
@@ -336,6 +340,7 @@ class Library:
         self.cuCtxPushCurrent_v2 = self._callback(self._push, _POINTER)
         self.cuCtxPopCurrent_v2 = self._callback(self._pop, _POINTER)
         self.cuLaunchKernel = self._callback(self._launch_kernel, _POINTER, *[ctypes.c_uint] * 7, *[_POINTER] * 3)
+        self.cuLaunchKernelEx = self._callback(self._launch_by_config, *[_POINTER] * 4)
         self.cuMemcpyDtoDAsync_v2 = self._callback(self._copy, *[ctypes.c_uint64] * 2, ctypes.c_size_t, _POINTER)
         self.cuGraphLaunch = self._callback(self._launch_graph, _POINTER, _POINTER)
         if graphs:
@@ -367,8 +372,17 @@ class Library:
             return self.status
         assert self.fake.stack and extra is None
         self.streams.append(stream or 0)
+        self.early.append(False)
         self.fake.launched(self.names[function], tuple(sizes[:3]), tuple(sizes[3:6]), _addresses(parameters), sizes[6])
         return 0
+
+    def _launch_by_config(self, config: int, function: int, parameters: int, extra: int | None) -> int:
+        *sizes, stream, attributes, count = struct.unpack("7I4xQQI", ctypes.string_at(config, 52))
+        assert count == 1 and struct.unpack("I4xi", ctypes.string_at(attributes, 12)) == (6, 1), "no wait for the end"
+        status = self._launch_kernel(function, *sizes, stream, parameters, extra)
+        if not status:
+            self.early[-1] = True
+        return status
 
     def _copy(self, target: int, source: int, nbytes: int, stream: int | None) -> None:
         self.streams.append(stream or 0)
@@ -381,6 +395,7 @@ class Library:
         self.replayed += 1
         for node in self.graphs[graph]:
             self.streams.append(stream or 0)
+            self.early.append(self.edges.get(node, (0, False))[1])
             self.fake.launched(*self.nodes[node])
         return 0
 
@@ -400,18 +415,25 @@ class Library:
         return 0
 
     def cuGraphAddKernelNode_v2(self, node: Any, graph: Any, before: Any, count: Any, launch: Any) -> int:
-        nodes = self.graphs[graph.value]
-        assert [before._obj.value] * count.value == nodes[-1:], "one after the other"
         node._obj.value = next(self.handles)
         self.nodes[node._obj.value] = self._node(launch._obj)
-        nodes.append(node._obj.value)
+        self.graphs[graph.value].append(node._obj.value)
+        if count.value:
+            self.edges[node._obj.value] = (before._obj.value, False)
+        return 0
+
+    def cuGraphAddDependencies_v2(self, graph: Any, before: Any, node: Any, edge: Any, count: Any) -> int:
+        assert count.value == 1 and bytes(edge._obj) == bytes([1, 0, 1, 0, 0, 0, 0, 0]), "from its last block's end on"
+        assert node._obj.value in self.graphs[graph.value] and node._obj.value not in self.edges
+        self.edges[node._obj.value] = (before._obj.value, True)
         return 0
 
     def cuGraphInstantiateWithFlags(self, made: Any, graph: Any, flags: Any) -> int:
         if self.status:
             return self.status
-        made._obj.value = next(self.handles)
-        self.graphs[made._obj.value] = self.graphs[graph.value]
+        made._obj.value, nodes = next(self.handles), self.graphs[graph.value]
+        assert [self.edges[node][0] for node in nodes[1:]] == nodes[:-1], "one after the other"
+        self.graphs[made._obj.value] = nodes
         return 0
 
     def cuGraphDestroy(self, graph: Any) -> int:
