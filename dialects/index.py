@@ -105,19 +105,21 @@ class IndexExpr:
             terms = _positive_first(terms)
         self.terms = terms
         self.const = const
-        self._hash = hash((frozenset(terms), const))
+        self._hash: int | None = None
 
     # -- identity -----------------------------------------------------------------------------------------------------
 
     def __hash__(self) -> int:
+        if self._hash is None:  # few are asked
+            self._hash = hash((frozenset(self.terms), self.const))
         return self._hash
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, IndexExpr) or self._hash != other._hash or self.const != other.const:
+        if type(other) is not IndexExpr or self.const != other.const or len(self.terms) != len(other.terms):
             return False
-        return self.terms == other.terms or dict(self.terms) == dict(other.terms)
+        return self.terms == other.terms or (hash(self) == hash(other) and dict(self.terms) == dict(other.terms))
 
     def __repr__(self) -> str:
         return f"index({str(self)!r})"

@@ -237,19 +237,7 @@ class Intrinsic:
     @property
     def is_loaded_as_matrices(self) -> bool:
         """True where registers of `a` and `b` are those that loading 8 x 8 matrices of 16-byte rows gives."""
-        return not self.reads_shared and all(self._has_matrices(operand) for operand in "ab")
-
-    def _has_matrices(self, operand: str) -> bool:
-        fragment = self.fragment(operand)
-        row, _ = self.axes(operand)
-        per = REGISTER_BYTES // fragment.bytes
-        lane = axis(row) % MATRIX_ROWS * 4 + axis(K_AXIS) % (4 * per) // per
-        return (
-            self.threads == 32
-            and self.registers(operand) in (1, 2, 4)
-            and fragment.lane == lane
-            and fragment.held[-1] == axis(K_AXIS) % per
-        )
+        return not self.reads_shared and all(_has_matrices(self, operand) for operand in "ab")
 
     # -- targets ------------------------------------------------------------------------------------------------------
 
@@ -267,6 +255,20 @@ class Intrinsic:
         missing = [name for name in self.features if name not in has]
         rule = f"needs a CPU with {', '.join(missing)}, the target's model is {target.model}"
         return f"{rule}: name another, or features=+{',+'.join(missing)}" if missing else None
+
+
+@cache
+def _has_matrices(intrinsic: Intrinsic, operand: str) -> bool:
+    fragment = intrinsic.fragment(operand)
+    row, _ = intrinsic.axes(operand)
+    per = REGISTER_BYTES // fragment.bytes
+    lane = axis(row) % MATRIX_ROWS * 4 + axis(K_AXIS) % (4 * per) // per
+    return (
+        intrinsic.threads == 32
+        and intrinsic.registers(operand) in (1, 2, 4)
+        and fragment.lane == lane
+        and fragment.held[-1] == axis(K_AXIS) % per
+    )
 
 
 @cache

@@ -54,13 +54,19 @@ Atom: TypeAlias = "str | Quotient | Remainder | Unknown"
 class Index:
     """`const + sum(coefficient * atom)` over names of loops or iterators; equal where built from equal parts."""
 
-    __slots__ = ("_hash", "const", "names", "terms")
+    __slots__ = ("_names", "const", "terms")
 
     def __init__(self, terms: tuple[tuple[Atom, Size], ...], const: Size = 0) -> None:
         self.terms = terms
         self.const = const
-        self.names: frozenset[str] = frozenset().union(*(_names(a) for a, _ in terms))
-        self._hash = hash((terms, const))
+        self._names: frozenset[str] | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names in it, which is asked of few expressions often."""
+        if self._names is None:
+            self._names = frozenset().union(*(_names(a) for a, _ in self.terms))
+        return self._names
 
     @staticmethod
     def axis(name: str) -> Index:
@@ -73,7 +79,7 @@ class Index:
         return Index((), value)
 
     def __hash__(self) -> int:
-        return self._hash
+        return hash((self.terms, self.const))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Index) and self.terms == other.terms and self.const == other.const

@@ -40,14 +40,16 @@ class SizeGraph:
 
     def two(self, op: str, a: Size, b: Size) -> Size:
         """An operation of two operands, of which one at least is an expression."""
-        if op in _COMMUTATIVE and isinstance(b, SizeValue) and (not isinstance(a, SizeValue) or a.index > b.index):
-            a, b = b, a  # numbers behind expressions, expressions by age
-        known = self._known[op].get((a, b))
+        args = (a, b)
+        if op in _COMMUTATIVE and type(b) is SizeValue and (type(a) is not SizeValue or a.index > b.index):
+            args = (b, a)  # numbers behind expressions, expressions by age
+        known = self._known[op].get(args)
         if known is not None:
             return known
+        a, b = args
         rule = _SIMPLER.get(op)
         simple = rule(a, b) if rule is not None else None
-        return simple if simple is not None else self._node(op, (a, b))
+        return simple if simple is not None else self._node(op, args)
 
     def choice(self, condition: SizeValue, yes: Size, no: Size) -> Size:
         """One of two sizes by a condition that is an expression."""
@@ -190,7 +192,7 @@ _SIMPLER: dict[str, Callable[[Size, Size], Size | None]] = {
 
 
 def _is(size: Size, number: int) -> bool:
-    return not isinstance(size, SizeValue) and size == number
+    return type(size) is not SizeValue and size == number
 
 
 def _same_number(a: Size, b: Size) -> bool:
@@ -198,9 +200,9 @@ def _same_number(a: Size, b: Size) -> bool:
 
 
 def _two(op: str, a: Size, b: Size) -> Size:
-    if isinstance(a, SizeValue):
+    if type(a) is SizeValue:
         return a.graph.two(op, a, b)
-    return b.graph.two(op, a, b) if isinstance(b, SizeValue) else NUMBERS[op](a, b)
+    return b.graph.two(op, a, b) if type(b) is SizeValue else NUMBERS[op](a, b)
 
 
 def _one(op: str, a: Size) -> Size:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from operator import add
 
 import numpy as np
@@ -172,15 +173,8 @@ class GpuModel(GpuTile):
         vector, row = c[operand.vector], (self._step(c) * self._slices(c)).astype(np.int64)
         base = int(row.max(initial=0)) + 1
         different, number = np.unique(vector * base + row, return_inverse=True)
-        vectors, rows = np.divmod(different, base)
-        place = np.arange(WARP) * vectors[:, None]
-        banks = np.sort((PADDING * (place % rows[:, None]) + place // rows[:, None]) % BANKS, axis=1)
-        run = np.ones(len(banks))
-        longest = np.ones(len(banks))
-        for lane in range(1, WARP):
-            run = np.where(banks[:, lane] == banks[:, lane - 1], run + 1, 1)
-            longest = np.maximum(longest, run)
-        return np.asarray(longest[number])
+        found = [_stored_in_one_bank(*divmod(pair, base)) for pair in different.tolist()]
+        return np.asarray(found, dtype=np.float64)[number]
 
     def _copies_of(self, c: Columns, operand: GpuOperand, sizes: dict[str, Array]) -> _Copies:
         """The copies of an operand. A vector that does not begin at a multiple of its size is loaded by elements.
@@ -273,7 +267,7 @@ class GpuModel(GpuTile):
         """Fills of shared memory of a block: along each axis of the reduction whole steps, the last one begun."""
         fills = self._ones(c)
         for axis in self.reduce:
-            fills = fills * np.ceil(self._depth_of(axis, c) / self._stepped(axis, c))
+            fills = fills * np.ceil(self._depth_of(c, axis) / self._stepped(c, axis))
         return fills
 
     def seconds(self, c: Columns) -> Array:
@@ -284,3 +278,10 @@ class GpuModel(GpuTile):
             joined = 2 * outputs * c[self.split] * self.element_bytes / MEMORY_BYTES_PER_S
             seconds = seconds + LAUNCH_S + joined * (1 - VECTOR_GAIN + VECTOR_GAIN / c[self.join])
         return np.asarray(seconds)
+
+
+@cache
+def _stored_in_one_bank(vector: int, row: int) -> int:
+    """The most threads of a warp that store into one bank, vectors of so many elements along rows of so many."""
+    places = (vector * lane for lane in range(WARP))
+    return max(Counter((PADDING * (place % row) + place // row) % BANKS for place in places).values())

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...dialects.multiprocessor import BANKS, multiprocessor_of
 from ...dialects.target import WARP, Target
-from ..sketch.hole import Columns
+from ..sketch.hole import Columns, KnownColumns, once
 
 Array = npt.NDArray[np.float64]
 
@@ -117,17 +117,21 @@ class GpuTile:
     sliced: bool = False
     pair: tuple[tuple[str, int], tuple[str, int]] | None = None
 
+    @once
     def _ones(self, c: Columns) -> Array:
         return np.ones(len(c[self.stages]))
 
+    @once
     def threads(self, c: Columns) -> Array:
         """Threads of a block."""
         return self._product(c, [a.thread for a in self.axes]) * self._slices(c)
 
+    @once
     def _slices(self, c: Columns) -> Array:
         """Groups of a block's threads that share the reduction."""
         return np.asarray(c[self.split], dtype=np.float64) if self.sliced else self._ones(c)
 
+    @once
     def joined_elements(self, c: Columns) -> Array:
         """Elements in shared memory where the slices of a block are added up."""
         tile = np.prod([self._tile(c, a) for a in self.axes], axis=0)
@@ -139,14 +143,16 @@ class GpuTile:
             total = total * c[name]
         return total
 
+    @once
     def _tile(self, c: Columns, axis: GpuAxis) -> Array:
         return np.asarray(c[axis.virtual] * c[axis.thread] * c[axis.inner], dtype=np.float64)
 
+    @once
     def _extents(self, c: Columns) -> dict[str, Array]:
         """Distance that a thread block goes along each axis between two fills of shared memory."""
         sizes = {a.name: self._tile(c, a) for a in self.axes}
         for r in self.reduce:
-            sizes[r.name] = self._stepped(r, c) * (self._slices(c) if r.name == self.divided else 1.0)
+            sizes[r.name] = self._stepped(c, r) * (self._slices(c) if r.name == self.divided else 1.0)
         if self.pair is not None:
             (before, rows), (last, width) = self.pair
             touched = self._touched_rows(c)
@@ -154,6 +160,7 @@ class GpuTile:
             sizes[last] = np.where(touched == 1, self._tile(c, self.axes[-1]), width).astype(np.float64)
         return sizes
 
+    @once
     def _touched_rows(self, c: Columns) -> npt.NDArray[np.int64]:
         """Rows of a pair of axes that a tile has elements of.
 
@@ -172,6 +179,7 @@ class GpuTile:
             words = words / sizes[operand.row] * (sizes[operand.row] + (PADDING - sizes[operand.row]) % BANKS)
         return words
 
+    @once
     def planned_elements(self, c: Columns) -> Array:
         """Elements of all tiles that are planned in shared memory, for each stage of the pipeline.
 
@@ -181,6 +189,7 @@ class GpuTile:
         sizes = self._extents(c)
         return np.asarray(np.sum([self._planned_tile(o, sizes) for o in self.operands], axis=0) * c[self.stages])
 
+    @once
     def _accumulators(self, c: Columns) -> Array:
         return self._product(c, [a.inner for a in self.axes]) * self._product(c, [a.virtual for a in self.axes])
 
@@ -204,10 +213,10 @@ class GpuTile:
 
     def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """Threads, shared memory, registers and tails within what the target has."""
-        read = {name: c[name] for name in self._numbers}
+        read = KnownColumns({name: c[name] for name in self._numbers})
         mask = self._threads_fit(read)
         if mask.any():
-            mask[mask] = self._memory_fits({name: column[mask] for name, column in read.items()})
+            mask[mask] = self._memory_fits(KnownColumns({name: column[mask] for name, column in read.items()}))
         return mask
 
     @cached_property
@@ -261,31 +270,35 @@ class GpuTile:
         if not stepped:
             return np.asarray(mask & (stages == 1))
         for axis in stepped:
-            mask &= c[axis.step] <= self._depth_of(axis, c)
+            mask &= c[axis.step] <= self._depth_of(c, axis)
         last = stepped[-1]
-        return np.asarray(mask & (stages <= -(-self._depth_of(last, c) // c[last.step])))
+        return np.asarray(mask & (stages <= -(-self._depth_of(c, last) // c[last.step])))
 
-    def _depth_of(self, axis: GpuReduce, c: Columns) -> npt.NDArray[np.int64]:
+    @once
+    def _depth_of(self, c: Columns, axis: GpuReduce) -> npt.NDArray[np.int64]:
         """The extent of a reduce axis in one part of a split reduction."""
         divided = self.split and axis.name == self.divided
         return np.asarray(-(-axis.extent // c[self.split]) if divided else np.full_like(c[self.stages], axis.extent))
 
+    @once
     def _copies(self, c: Columns) -> Array:
         """Reduction steps that are written out one after the other."""
         step = self._step(c)
         statements = self._product(c, [a.inner for a in self.axes[:-1]]) + len(self.operands)
         return np.where(step * statements <= c[self.unroll], step, 1.0)
 
+    @once
     def _step(self, c: Columns) -> Array:
         """Reduction steps between two fills of shared memory."""
         step = np.ones(len(c[self.stages]))
         for r in self.reduce:
-            step = step * self._stepped(r, c)
+            step = step * self._stepped(c, r)
         return step
 
-    def _stepped(self, axis: GpuReduce, c: Columns) -> Array:
+    @once
+    def _stepped(self, c: Columns, axis: GpuReduce) -> Array:
         """Extent of shared memory along a reduce axis."""
-        return np.asarray(c[axis.step] if axis.step else self._depth_of(axis, c), np.float64)
+        return np.asarray(c[axis.step] if axis.step else self._depth_of(c, axis), np.float64)
 
     def _names_of(self, operand: GpuOperand) -> set[str]:
         """The axes that an operand moves along."""
@@ -294,6 +307,7 @@ class GpuTile:
             names.add(self.axes[-1].name)
         return names
 
+    @once
     def _words(self, c: Columns, operand: GpuOperand) -> Array:
         """Elements of an operand that a thread reads for one reduction step."""
         names = self._names_of(operand)

@@ -26,9 +26,12 @@ from .view import NestView
 Prior = Callable[[Mapping[str, npt.NDArray[np.int64]]], npt.NDArray[np.float64]]
 
 
-NATIVE_AFTER = 16
-"""Populations of a sketch after which its features are compiled to machine code, meanwhile. Compiling takes as long as
-NumPy for some 40 populations of 150 rows (`NativeProgram`): a search of 64 trials asks for 25, one of 512 for 150."""
+NATIVE_AFTER = 5
+"""Populations of a sketch after which its features are compiled to machine code, meanwhile: those of a first batch, or
+of choosing. NumPy takes as long for some 40 populations of 150 rows (`NativeProgram`), but the search waits for it: it
+thinks of 64 trials for 1.9 to 2.1 s of CPU, 2.5 and 2.8 with 16 (a convolution of five sketches, a Xeon at 2.1 GHz),
+of 128 for 3.2 and 3.4, 4.1 and 4.4 with 16; with the compiler's threads it takes 5.6 and 6.1 s for 5.7 and 6.3, and 7.2
+and 7.8 for 8.6 and 9.2."""
 
 
 class SketchFeatures:

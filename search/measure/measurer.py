@@ -41,6 +41,8 @@ class Measurer:
 
     def __init__(self, options: MeasureOptions) -> None:
         self.options = options
+        self.meanwhile: Callable[[], object] | None = None
+        """Called once, while the processes start, and not to raise anything."""
         self.device = ""
         self.versions: dict[str, str] = {}
         self.building_s = 0.0
@@ -73,6 +75,8 @@ class Measurer:
             builders = len(os.sched_getaffinity(0)) if self.options.builders is None else self.options.builders
             for role in ["runner"] * self._runners_wanted + ["builder"] * builders:
                 self._start(role)
+            if self.meanwhile is not None:
+                self.meanwhile()
             while not all(worker.ready for worker in self._workers):
                 self._step()
             if self.options.preflight is not None:
@@ -171,6 +175,11 @@ class Measurer:
     def devices(self) -> int:
         """Number of devices that run candidates at once."""
         return 1 if self._runners is None else self._runners.devices
+
+    @property
+    def builders(self) -> int:
+        """Number of builders that are there."""
+        return sum(worker.role == "builder" for worker in self._workers)
 
     @property
     def pids(self) -> list[int]:

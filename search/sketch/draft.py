@@ -26,6 +26,7 @@ from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.rfactor import Rfactor
 from ...passes.schedule.split import Split
+from .distinct import sorted_rows
 from .hole import Columns, Derived, Hole, Kind, Limit
 from .population import Population, Rows
 
@@ -209,7 +210,7 @@ class Draft:
         for _ in range(rounds):
             best = rows[np.argsort(self._seconds(rows), kind="stable")[:PARENTS]]
             changed = population.mutate(rng, np.repeat(best, -(-DRAWN // len(best)), axis=0))
-            rows = np.unique(np.concatenate([best, changed[population.legal(changed)]]), axis=0)
+            rows = sorted_rows(np.concatenate([best, changed[population.legal(changed)]]))
         return rows
 
     def _seconds(self, rows: Rows) -> npt.NDArray[np.float64]:

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.caller import warn_caller
 from ...dialects.target import Target
+from ...passes.collector import collector_paused
 from ...passes.primitive import ScheduleError
 from ..estimates.nest_model import nest_seconds
 from ..features.of_sketch import SketchFeatures
@@ -29,7 +30,8 @@ def generate_sketches(module: ModuleOp, target: Target, rules: Sequence[SketchRu
     is no drafts.
     """
     wanted = [rule for rule in (sketch_rules() if rules is None else rules) if rule.when(target)]
-    drafts = _drafts(module, target, wanted)
+    with collector_paused():
+        drafts = _drafts(module, target, wanted)
     distinct = {draft.template: draft for draft in drafts}
     named = zip(distinct.values(), _names(distinct.values()), strict=True)
     sketches = [_finished(draft, name, module, target) for draft, name in named]

@@ -4,13 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import update_wrapper
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
 """The value of each hole for each candidate of a population, `(n,)`."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Asked = Callable[Concatenate[Any, Columns, P], T]
+"""A method that computes something of columns."""
+
+
+class KnownColumns(dict[str, npt.NDArray[np.int64]]):
+    """Columns, and what methods marked `once` have computed of them, which nobody may change."""
+
+    def __init__(self, columns: Columns) -> None:
+        super().__init__(columns)
+        self.known: dict[tuple[object, ...], Any] = {}
+
+
+def once(method: Asked[P, T]) -> Asked[P, T]:
+    """The method, computed once for the same `KnownColumns` and arguments that are the same objects."""
+
+    def asked(self: Any, c: Columns, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if not isinstance(c, KnownColumns):
+            return method(self, c, *args, **kwargs)
+        key = (method, id(self), *map(id, args))
+        if key not in c.known:
+            c.known[key] = method(self, c, *args, **kwargs)
+        found: T = c.known[key]
+        return found
+
+    return update_wrapper(asked, method)
+
 
 Limit: TypeAlias = Callable[[Columns], npt.NDArray[np.bool_]]
 """Predicate over candidates `(n,)` that the target can run; it asks for the columns it needs by name."""

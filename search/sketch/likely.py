@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...passes.collector import collector_paused
 from ..cost_model import CostModel, Floats
 from ..cost_model.general import General
+from .distinct import sorted_rows
 from .sketch import Sketch
 
 CANDIDATES = 4096
@@ -66,7 +68,7 @@ class Compared:
     def climb(self, rng: np.random.Generator, parents: npt.NDArray[np.int64], model: CostModel) -> None:
         """Add what becomes of rows when some of their holes are filled otherwise."""
         count = -(-CHANGED // PARENTS)
-        rows = np.unique(self.sketch.mutate(rng, np.repeat(self.rows[parents], count, axis=0)), axis=0)
+        rows = sorted_rows(self.sketch.mutate(rng, np.repeat(self.rows[parents], count, axis=0)))
         known = {row.tobytes() for row in self.rows}
         rows = rows[[row.tobytes() not in known for row in rows] & self.sketch.legal(rows)]
         if self.sketch.prior is not None:
@@ -122,6 +124,11 @@ def compared(
 
     Sketches whose best estimate is `far` times the least, or more, are left out; by default as `FAR` says.
     """
+    with collector_paused():
+        return _compared(sketches, model, far, rounds)
+
+
+def _compared(sketches: Sequence[Sketch], model: CostModel, far: float | None, rounds: int) -> list[Compared]:
     worth = _worth_comparing(sketches, far, rounds)
     if (estimated := _by_estimates_alone(worth, model)) is not None:
         return estimated
@@ -204,9 +211,9 @@ def likely_rows(
     best = drawn
     for _ in range(rounds):
         changed = sketch.mutate(rng, np.repeat(best, -(-STEPPED // len(best)), axis=0))
-        best = np.unique(np.concatenate([best, changed[sketch.legal(changed)]]), axis=0)
+        best = sorted_rows(np.concatenate([best, changed[sketch.legal(changed)]]))
         best = _by_estimate(sketch, best)[:count]
-    return _by_estimate(sketch, np.unique(np.concatenate([drawn, best]), axis=0)[::-1])
+    return _by_estimate(sketch, sorted_rows(np.concatenate([drawn, best]))[::-1])
 
 
 def _drawn(sketch: Sketch, count: int) -> npt.NDArray[np.int64]:

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from .hole import Columns, Derived, Hole, Limit
+from .hole import Columns, Derived, Hole, KnownColumns, Limit
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -288,7 +288,7 @@ def _every(sizes: Rows) -> Rows:
     return np.stack([axis.ravel() for axis in np.meshgrid(*map(np.arange, sizes), indexing="ij")], axis=1)
 
 
-class _Columns(dict[str, npt.NDArray[np.int64]]):
+class _Columns(KnownColumns):
     """Columns of holes, to which derived numbers are added when they are first asked for."""
 
     def __init__(self, holes: Mapping[str, npt.NDArray[np.int64]], derived: Sequence[Derived]) -> None:

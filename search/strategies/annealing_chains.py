@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from ..cost_model import Floats
+from ..sketch.distinct import first_places
 from ..sketch.space import Rows
 
 Score = Callable[[Rows], Floats]
@@ -99,7 +100,7 @@ def best_of(rows: Rows, scores: Floats, keep: int) -> tuple[Rows, Floats]:
     rows, scores = rows[right], scores[right]
     if not len(rows):
         return rows, scores
-    _, first = np.unique(rows, axis=0, return_index=True)
+    first = first_places(rows)
     rows, scores = rows[first], scores[first]
     order = np.argsort(-scores, kind="stable")[:keep]
     return rows[order], scores[order]

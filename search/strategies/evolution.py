@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cost_model import CostModel, Floats
+from ..sketch.distinct import distinct_rows
 from ..sketch.space import Rows, Space, SpaceFailure
 from .strategy import Note, Proposal, Strategy, padded
 
@@ -127,7 +128,7 @@ class Evolution(Strategy):
             if number not in known:
                 known |= self._draw(space, range(1, _DRAWS + 1) if number <= _DRAWS else [number])
         self._drawn[space] = {number: known[number] for number in numbers}
-        return _distinct(np.concatenate([*self._drawn[space].values()]))[:count]
+        return distinct_rows(np.concatenate([*self._drawn[space].values()]))[:count]
 
     def _draw(self, space: int, numbers: Sequence[int]) -> dict[int, Rows]:
         """Draws by their numbers, the first few at once: many rows take little longer than few."""
@@ -142,7 +143,7 @@ class Evolution(Strategy):
 
     def _clean(self, space: int, rows: Rows) -> Rows:
         """Return the distinct legal rows, in their order."""
-        return self._legal(space, _distinct(rows))
+        return self._legal(space, distinct_rows(rows))
 
     def _legal(self, space: int, rows: Rows) -> Rows:
         return rows[self.spaces[space].legal(rows)] if len(rows) else rows
@@ -199,7 +200,7 @@ class Evolution(Strategy):
         for space, share in enumerate(shares):
             if share:
                 fastest = self._legal(space, self._fastest(space, parents))
-                known = _distinct(np.concatenate([fastest, fresh[space]]))
+                known = distinct_rows(np.concatenate([fastest, fresh[space]]))
                 rows[space] = known[: max(8, int(share * self._settings.population))]
         pool: dict[tuple[int, tuple[int, ...]], _Scored] = {}
         for generation in range(self._settings.generations + 1):
@@ -263,12 +264,4 @@ class Evolution(Strategy):
             children[~legal] = again = sketch.mutate(rng, parents[~legal])
             legal[~legal] = sketch.legal(again)
         elite = rows[np.argsort(-scores)[: max(1, size // 10)]]
-        return _distinct(np.concatenate([elite, newcomers, children[legal]]))[: size + size // 10]
-
-
-def _distinct(rows: Rows) -> Rows:
-    """Return the distinct rows, in their order."""
-    if not len(rows):
-        return rows
-    _, first = np.unique(rows, axis=0, return_index=True)
-    return rows[np.sort(first)]
+        return distinct_rows(np.concatenate([elite, newcomers, children[legal]]))[: size + size // 10]

@@ -20,7 +20,7 @@ Simulated = Callable[[Sequence["Config"]], Sequence[float]]
 class SimulatedMeasurer:
     """Gives candidates the seconds that a function says; `config_of` is the config of a job."""
 
-    devices = 1
+    devices = builders = 1
 
     def __init__(self, function: Simulated, config_of: Callable[[int], Config]) -> None:
         self.options = MeasureOptions("simulated")

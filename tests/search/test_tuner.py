@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from doubling_task import MEASURE, Notes, doubling, quietly
-from fake_space import FakeSpace
+from fake_space import Failing, FakeSpace
 from patience import PATIENCE_S, wait_until
 from processes import marked_processes
 
@@ -70,17 +70,51 @@ def test_the_same_seed_measures_the_same() -> None:
     assert schedules[0] == schedules[1] != schedules[2]
 
 
-def test_the_untuned_schedule_is_under_way_while_others_are_thought_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    pending: list[int] = []
+def noted_proposals(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, bool]]:
+    """What each call of `propose` finds: candidates asked for, those pending, and whether workers have answered."""
+    noted: list[tuple[int, int, bool]] = []
     propose = TaskTuner.propose
 
-    def noted(tuner: TaskTuner, count: int) -> list[Proposal]:
-        pending.append(tuner.measurer.pending)
+    def note(tuner: TaskTuner, count: int) -> list[Proposal]:
+        noted.append((count, tuner.measurer.pending, bool(tuner.measurer.device)))
         return propose(tuner, count)
 
-    monkeypatch.setattr(TaskTuner, "propose", noted)
+    monkeypatch.setattr(TaskTuner, "propose", note)
+    return noted
+
+
+def test_the_first_batch_is_thought_of_while_workers_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = noted_proposals(monkeypatch)
     result = tune(doubling(FakeSpace()), quietly(num_measure_trials=8), MEASURE)
-    assert pending[0] == 1 and [r.sketch for r in result.trials].count("default") == 1
+    assert noted == [(7, 0, False), (7, 1, True)]  # the second time, those of the first
+    assert [r.sketch for r in result.trials].count("default") == 1 and len({r.schedule for r in result.trials}) == 8
+
+
+def test_the_untuned_schedule_is_under_way_while_others_are_thought_of(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where there are records, which may speak for others."""
+    path = tmp_path / "r.jsonl"
+    tune(doubling(FakeSpace("other")), quietly(num_measure_trials=4, records=path), MEASURE)
+    noted = noted_proposals(monkeypatch)
+    task = replace(doubling(FakeSpace()), workload="another")
+    result = tune(task, quietly(num_measure_trials=8, records=path), MEASURE)
+    assert noted == [(0, 0, False), (7, 1, True)]
+    assert [r.sketch for r in result.trials].count("default") == 1
+
+
+def test_what_fails_while_workers_start_is_said_by_the_search() -> None:
+    result = tune(doubling(Failing("sample")), quietly(num_measure_trials=8), MEASURE)
+    assert [r.sketch for r in result.trials] == ["default"]
+
+
+@pytest.mark.parametrize(("trials", "ahead"), [(64, 8), (128, 8 + 3)])
+def test_a_long_search_keeps_all_builders_at_work_while_it_thinks(
+    monkeypatch: pytest.MonkeyPatch, trials: int, ahead: int
+) -> None:
+    noted = noted_proposals(monkeypatch)
+    tune(doubling(FakeSpace()), quietly(num_measure_trials=trials), replace(MEASURE, overlap=True, builders=3))
+    assert {pending for _, pending, ready in noted[2:] if ready} == {ahead}
 
 
 def test_resuming_measures_nothing_twice(tmp_path: Path) -> None:

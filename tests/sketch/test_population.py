@@ -4,12 +4,14 @@ from typing import Any
 
 import effort
 import numpy as np
+import numpy.typing as npt
 import pytest
 from sample_workloads import SAMPLES
 
 import loopwright as lw
 from loopwright.dialects.presets import PRESETS, preset_target
-from loopwright.search.sketch.hole import Derived, Hole
+from loopwright.search.sketch.distinct import distinct_rows, sorted_rows
+from loopwright.search.sketch.hole import Columns, Derived, Hole, KnownColumns, once
 from loopwright.search.sketch.population import Population
 
 POWERS = tuple(2**n for n in range(11))
@@ -157,3 +159,33 @@ def test_holes_of_gpu_sketches_say_what_is_chosen(name: str) -> None:
         for ending in ("threads", "vector", "unroll", "stages"):
             assert {kind for hole, kind in kinds.items() if hole.endswith(f"_{ending}")} <= {ending}
         assert any(kind == "threads" for kind in kinds.values()), kinds
+
+
+@pytest.mark.parametrize("largest", [3, 2**40])
+def test_distinct_rows_are_those_of_numpy(largest: int) -> None:
+    """Few enough to have a key of 64 bits each, and more."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(2, size=(200, 5)) * largest
+    ordered, first = np.unique(rows, axis=0, return_index=True)
+    assert (sorted_rows(rows) == ordered).all()
+    assert (distinct_rows(rows) == rows[np.sort(first)]).all()
+    assert len(distinct_rows(rows[:0])) == 0
+    assert distinct_rows(np.zeros((4, 0), dtype=np.int64)).shape == (1, 0)
+
+
+def test_a_method_marked_once_computes_once_of_known_columns() -> None:
+    class Model:
+        asked = 0
+
+        @once
+        def twice(self, c: Columns) -> npt.NDArray[np.int64]:
+            self.asked += 1
+            return np.asarray(c["a"] * 2)
+
+    model, columns = Model(), {"a": np.arange(3)}
+    known = KnownColumns(columns)
+    assert model.twice(known) is model.twice(known)
+    assert model.asked == 1
+    assert (model.twice(columns) == model.twice(columns)).all()
+    assert model.asked == 3
+    assert (model.twice(KnownColumns({"a": np.arange(4)})) == [0, 2, 4, 6]).all()
