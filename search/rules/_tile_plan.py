@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
+
+import numpy as np
+import numpy.typing as npt
 
 from ...dialects.attributes import Axis
 from ...dialects.buffers import buffer_shape
@@ -15,7 +18,7 @@ from ..estimates import cache_traffic as traffic
 from ..estimates.product_model import ProductModel
 from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, ReduceAxis, TiledAxis, TileModel
 from ..sketch.draft import Draft
-from ..sketch.hole import Derived, Hole, Kind, Limit
+from ..sketch.hole import Columns, Derived, Hole, Kind, Limit
 from ..structure.anchor import Anchor, Operand
 from ..structure.strides import WIDEST_STRIDE
 from ._lanes import threads_pay, upto
@@ -167,7 +170,7 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     turning = turning_cycles(draft, anchor, apart) if turned_later else 0.0
     if apart:
         anchor = replace(anchor, epilogue=None)
-    if variant.vector[-1] != anchor.spatial[-1]:
+    if variant.vector[-1] != anchor.spatial[-1] and not variant.turned:
         turning += stored_apart_cycles(draft, anchor, variant.axes[-1])
     rest = [a for a in anchor.spatial if a.name not in variant.axes]
     rows = [a for a in rest if not anchor.shared_by_all(a.name)]
@@ -182,6 +185,8 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     left = max(1, (target.vector_registers - 2) // (vectors.default + 1))
     still = row_operand(anchor, variant.vector) if variant.packs_rows else None
     by_reuse = _row_tiles(anchor, variant, rows[-MOST_ROWS:], left, still)
+    if variant.turned:
+        by_reuse = [_in_whole_vectors(anchor.block, tile, stored_lanes(anchor, target)) for tile in by_reuse]
     runs = _in_runs(variant, run, (lanes, vectors, vector_middle), by_reuse)
     padded = still is not None and variant.panel != "ahead"
     taps = {window.tap for window in variant.parted}
@@ -256,6 +261,19 @@ def _row_tiles(
     return tiles
 
 
+def stored_lanes(anchor: Anchor, target: Target) -> int:
+    """Results of a whole vector."""
+    return target.vector_bytes // element_bytes(anchor.element)
+
+
+def _in_whole_vectors(block: str, tile: RowTile, lanes: int) -> RowTile:
+    """A tile of rows whose cache tile is whole vectors of results by default, which are stored along them."""
+    middle = lanes // gcd(lanes, tile.inner.default)
+    return replace(
+        tile, middle=_hole(block, f"{tile.axis.name}_tile", tile.middle.choices, middle, axis=tile.axis.name)
+    )
+
+
 def _row_choices(extent: int, odd: bool) -> tuple[int, ...]:
     """Rows of a register tile; with lanes along channels also `odd` ones."""
     more = [n for n in ODD_ROW_TILES if odd and extent % n == 0]
@@ -294,13 +312,26 @@ def _in_runs(variant: Variant, run: int, vector: tuple[Hole, ...], rows: Sequenc
 
 
 def block_limits(plan: TilePlan) -> list[Limit]:
-    """Blocks cover their reduce axes, or those that are padded, and tiles divide runs of filters."""
+    """Blocks cover their reduce axes, or those that are padded; tiles divide runs of filters, or are whole vectors."""
     covered = [
         (covers_padded if t.is_padded else covers)(t.axis.extent, t.block, t.unroll)
         for t in plan.reduce
         if t.block is not None
     ]
-    return covered + ([plan.runs] if plan.runs is not None else [])
+    whole = []
+    if plan.variant.turned:
+        *_, last = plan.rows
+        whole = [_whole_vectors(last, stored_lanes(plan.anchor, plan.target))]
+    return covered + whole + ([plan.runs] if plan.runs is not None else [])
+
+
+def _whole_vectors(tile: RowTile, lanes: int) -> Limit:
+    """A cache tile of rows is whole vectors of results, so that neighbouring ones store none twice."""
+
+    def limit(c: Columns) -> npt.NDArray[np.bool_]:
+        return np.asarray(c[tile.middle.name] * c[tile.inner.name] % lanes == 0)
+
+    return limit
 
 
 def tile_model(plan: TilePlan) -> TileModel:
@@ -340,6 +371,7 @@ def tile_model(plan: TilePlan) -> TileModel:
         asks_sets=row_operand(plan.anchor, vector) is not None,
         windows=plan.variant.parted,
         sure=plan.is_sure,
+        turned=plan.variant.turned,
     )
 
 
