@@ -133,7 +133,8 @@ class TileModel:
     the model that ships chose worse with them (a dilated convolution of 14x14x2048 34.8 ms for 24.9). Along `windows` a
     tile leaves out the steps in which it reads nothing but padding. Where estimates alone choose among candidates
     they are `sure`: `EASED`, with sets of both caches asked, of trimmed tiles what is left, and `WAITED` for what
-    caches deliver. Results that are `turned` are stored along the last rows.
+    caches deliver. Results that are `turned` are stored along the last rows. What moves along the lanes may be `asked`
+    for ahead.
     """
 
     target: Target
@@ -157,6 +158,7 @@ class TileModel:
     windows: tuple[PaddedWindow, ...] = ()
     sure: bool = False
     turned: bool = False
+    asked: bool = False
 
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The accumulators of a register tile, what it reads in vectors, and one broadcast fit the registers."""

