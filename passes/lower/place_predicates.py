@@ -24,6 +24,7 @@ from ..analysis.placement import Placement
 from ..analysis.regions import interval_of
 from ..analysis.vanishing import added_where
 from ._block_plan import BlockPlan, load_conditions, reduce_loops
+from ._cut_tiles import whole_steps
 from ._loop_values import LoopValues
 from ._run_ahead import BULK, taken_ahead
 from ._starts import is_start, nests_of_launches, without_joins
@@ -226,13 +227,25 @@ class _Walk:
         return free <= nest.ranges.keys() and not by_lanes and self.lane not in free
 
     def _may_be_whole(self, nest: _Nest, condition: IndexExpr) -> bool:
-        """True where a condition may hold for all iterations of a nest; notes it where copies of loops say no more."""
+        """True where a condition may hold for all iterations of a nest; notes it where copies of loops say no more.
+
+        On a CPU also where it ends the steps of a sum, whose last ones are then written apart.
+        """
         lowest = self.at.fixed(interval_of(self.at.fixed(condition), nest.ranges).low)
-        if lowest.bounds(self.at.ranges)[1] < 0:
+        if lowest.bounds(self.at.ranges)[1] < 0 and (self.gpu or not self._ends_steps(nest, condition)):
             return False
         if not lowest.axes() & self.copied:
             self.whole |= {condition}
         return True
+
+    def _ends_steps(self, nest: _Nest, condition: IndexExpr) -> bool:
+        """True where a condition holds for the first iterations of a loop over terms, and for a part of one more."""
+        if condition not in nest.shared:
+            return False
+        fixed = self.at.fixed(condition)
+        loops = [loop for loop in nest.loops if loop.loop_name in nest.steps - nest.copied - nest.lanes]
+        found = (whole_steps(fixed, loop.loop_name, widest_ranges(loops_in(loop))) for loop in loops)
+        return any(steps is not None and steps[0] > 0 for steps in found)
 
     def _waits(self, op: Operation) -> bool:
         """True where threads wait for each other in `op`: at a barrier, or to join what they have."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...dialects.target import LINE_BYTES
 from ..sketch.hole import Columns
-from .cache_traffic import bytes_into
+from .cache_traffic import KEPT, bytes_into
 from .tile_model import (
     CYCLES_PER_S,
     FAR_L2,
@@ -22,6 +22,7 @@ from .tile_model import (
     FMA_PER_CYCLE,
     L1_WAY_BYTES,
     L2_WAYS,
+    TURNED_CYCLES,
     Array,
     TileModel,
 )
@@ -46,17 +47,33 @@ SHARED_SET_CYCLES = 0.4
 of 14 rows a page apart, with 1024 terms, 11.5 ms, of 10 rows 7.7."""
 FREE_WAYS = 10
 """Lines of a set of the first-level cache that are left to such rows, of 12 on current Intel cores (a choice)."""
-L3_BYTES_PER_CYCLE, MEMORY_BYTES_PER_CYCLE = 12.0, 8.0
-"""Bytes from the cache that cores share, and from memory, of each core."""
+L3_BYTES_PER_CYCLE, MEMORY_BYTES_PER_CYCLE = 12.0, 5.0
+"""Bytes from the cache that cores share, and from memory, of each core: streams of 3 to 64 MB come at 24 GB/s, of 256
+MB at 14, which is 8 and 5 bytes in a cycle of 3 GHz; with 8 and 16 from the shared cache the estimates rank 3,400
+candidates of 80 products no better (the host of an H200)."""
+SHARED_BYTES = 64 << 20
+"""Of the cache that cores share, so much holds what one program reads again, at most: of 300 MB that a virtual machine
+says it has (the same; 32 MB on another machine, others beside)."""
+SPILLED_PANEL_CYCLES = 2.0
+"""Cycles more to lay out an element in a tile, where its panel takes the whole second-level cache and more: it goes
+out, and comes again. 128 x 768 to 3072 in panels of 1024 columns takes 7.0 ms, of 48 columns 6.0 (one core of an
+Emerald Rapids that others use)."""
 PAGES_APART = 1.5
-"""Factor of that where vectors are read in place from rows a page apart or more, as nothing fetches them ahead. With 1
-and 2 what is estimated least takes 1.043 and 1.047 times the fastest one's time, 1.040 with this; 128 x 124 x 3663 in
-tiles of 14 x 2 was estimated at 1.2 ms with 1, and takes 2.1 to 2.7."""
-MOST_PAGES, PAGE_CYCLES = 96, 8.0
-"""Pages whose addresses the first level translates (Golden Cove's entries for loads), and cycles more of each step of a
-register tile where a block of steps reads vectors in place from more rows, each on a page of its own. With 0 what is
-estimated least takes 1.040 times the fastest one's time, with 4, 8 and 16 1.035; 64 x 2752 x 1664 in blocks of 1376
-rows was estimated at 4.8 ms with 0, and takes 10.7."""
+"""Factor of that where vectors are read in place from rows a page apart or more, as nothing fetches them ahead, and a
+part of it where several are on a page. With 1 and 2 what is estimated least takes 1.043 and 1.047 times the fastest
+one's time, 1.040 with this; 128 x 124 x 3663 in tiles of 14 x 2 was estimated at 1.2 ms with 1, and takes 2.1 to 2.7.
+"""
+RUN_CYCLES, ASKED_RUN_CYCLES = (0.0, 20.0), (2.0, 5.0)
+"""Cycles to begin a run of lines of a row that is read in place, on another page than the row before, from beyond the
+first and from beyond the second-level cache, and the same where runs are asked for ahead (in part a choice). 27 x 1001
+x 984 in tiles of 14 x 2 vectors takes 850 us in blocks of 143 terms, in tiles of 6 x 4 616, in blocks of 60 676, with 8
+tiles side by side 524; 64 x 2752 x 1664, asked for ahead, in tiles of 5 x 5 in blocks of 1376 terms 7.6 ms, in blocks
+of 64 5.4 (one core of an Emerald Rapids that others use). With 0, 10 and 20 from beyond the second what is estimated
+least of 1,500 candidates of 45 products takes 1.051, 1.051 and 1.054 times the fastest one's time, with 4 and 8 from
+beyond the first 1.07 (the host of an H200)."""
+NEAR_PAGES = 64
+"""Pages of a block of steps up to which the tiles beside go on with its runs from beyond the second-level cache (the
+same)."""
 WAITED_FOR = 0.55
 """Part of what these deliver that arithmetic does not hide."""
 PACKED_IN_CYCLES, PACKED_APART_CYCLES, PACKED_FAR_CYCLES = 0.45, 2.0, 9.0
@@ -77,8 +94,7 @@ class ProductModel(TileModel):
         steps, tiles, sums = self._tiled(c)
         work = steps * total * np.where(self._registers(c) >= self.target.vector_registers, FULL_REGISTERS, 1.0)
         work = work + tiles * total * (STEP_CYCLES / self._unrolled(c) + SHARED_SET_CYCLES * self._lines_lost(c))
-        pages = np.where(self._is_apart & (block > MOST_PAGES), PAGE_CYCLES, 0.0)
-        work = work + tiles * total * pages + visits * sums * self._visit_cycles(c) + self._results(c)
+        work = work + visits * sums * self._visit_cycles(c) + self._results(c)
         far = self._far(c)
         cycles = np.maximum(work, far) + WAITED_FOR * far + self._packing(c, visits) + self.turning
         tasks = self._tasks(c)
@@ -115,10 +131,10 @@ class ProductModel(TileModel):
         return any(stride % self.target.vector_bytes for o in moving for stride in o.strides[:-1])
 
     @property
-    def _is_apart(self) -> bool:
-        """True where vectors are read in place, from rows a page apart or more."""
+    def _pages_a_row(self) -> float:
+        """Pages from a row to the next, one at most, where vectors are read in place; else 0."""
         moving = [o for o in self.operands if self.vector.name in o.axes]
-        return any(stride >= L1_WAY_BYTES for o in moving for stride in o.strides[-2:-1])
+        return max((min(1.0, stride / L1_WAY_BYTES) for o in moving for stride in o.strides[-2:-1]), default=0.0)
 
     def _lines_lost(self, c: Columns) -> Array:
         """Lines of rows of a register tile that share a set beyond its ways."""
@@ -145,6 +161,8 @@ class ProductModel(TileModel):
 
     def _results(self, c: Columns) -> Array:
         """Cycles to store results that nothing hides."""
+        if self.turned:
+            return (OUT_CYCLES + TURNED_CYCLES) * self._turned_vectors(c)
         several = (c[self.vector.middle] > 1) & any(axis.middle for axis in self.reduce)
         for axis in self.rows if any(axis.middle for axis in self.reduce) else ():
             several = several | ((c[axis.middle] > 1) & (axis.extent > c[axis.inner]))
@@ -154,22 +172,50 @@ class ProductModel(TileModel):
         return np.asarray(np.where(several, OUT_CYCLES * lines, 0.0))
 
     def _far(self, c: Columns) -> Array:
-        """Cycles that come from beyond the second-level cache take."""
-        shared_bytes = self.target.l3_bytes // self.target.cores
+        """Cycles of what comes from beyond the second-level cache; what all fits a cache stays there between runs."""
+        shared_bytes = min(self.target.l3_bytes // self.target.cores, SHARED_BYTES)
         levels = [(self.target.l2_bytes, L3_BYTES_PER_CYCLE if shared_bytes else MEMORY_BYTES_PER_CYCLE)]
         levels += [(shared_bytes, MEMORY_BYTES_PER_CYCLE)] if shared_bytes else []
         touched = (*self.operands, self.result)
         ways = (L2_WAYS, 0)[: len(levels)]
         moved = bytes_into([size for size, _ in levels], touched, self._register_tile(c), self._loops(c), ways)
-        found = np.asarray(sum(one / rate for one, (_, rate) in zip(moved, levels, strict=True)))
-        return np.asarray(found * (PAGES_APART if self._is_apart else 1.0))
+        once = sum(float(operand.footprint(self._all)) for operand in touched)
+        found = np.zeros(len(c[self.lanes]))
+        for one, (size, rate) in zip(moved, levels, strict=True):
+            found = found + (one / rate if once > KEPT * size else 0.0)
+        return np.asarray(found * (1.0 + (PAGES_APART - 1.0) * self._pages_a_row) + self._begun(c))
+
+    def _begun(self, c: Columns) -> Array:
+        """Cycles to begin runs of lines of rows that are read in place, and come from beyond a cache of the core's."""
+        near, far = ASKED_RUN_CYCLES if self.asked else RUN_CYCLES
+        sizes = self.target.l1_bytes, self.target.l2_bytes
+        runs = zip((near, far), self._runs(c, *sizes), strict=True)
+        return self._pages_a_row * np.asarray(sum(cycles * number for cycles, number in runs))
+
+    def _runs(self, c: Columns, *sizes: int) -> list[Array]:
+        """Runs of lines of rows that are read in place from beyond caches of some sizes."""
+        _, block = self._depth(c)
+        near = self._pages_a_row * block <= NEAR_PAGES
+        wide = np.minimum(c[self.vector.inner] * c[self.lanes] * self.element_bytes, L1_WAY_BYTES)
+        runs = [np.zeros(len(c[self.lanes])) for _ in sizes]
+        for operand in self.operands:
+            if self.vector.name in operand.axes and operand.strides:
+                moved = bytes_into(sizes, (operand,), self._register_tile(c), self._loops(c), (0, L2_WAYS))
+                once = float(operand.footprint(self._all))
+                for place, (size, one) in enumerate(zip(sizes, moved, strict=True)):
+                    side_by_side = np.where(near, c[self.vector.middle], 1) if place else 1
+                    run = np.minimum(wide * side_by_side, L1_WAY_BYTES)
+                    runs[place] = runs[place] + (one / run if once > KEPT * size else 0.0)
+        return runs
 
     def _packing(self, c: Columns, visits: Array) -> Array:
         """Cycles to lay operands out, in each tile and before all of them."""
         each = PACKED_IN_CYCLES if self.pack_cycles < PACKED_APART_CYCLES else PACKED_APART_CYCLES
         found = np.zeros(len(c[self.lanes]))
         if self.panels:
-            found = found + self._packed_in_tiles(c) / self.pack_cycles * each * visits * self._tasks(c)
+            elements = self._packed_in_tiles(c) / self.pack_cycles
+            spilled = np.clip(elements * self.element_bytes / max(1, self.target.l2_bytes) - KEPT, 0.0, KEPT) / KEPT
+            found = found + elements * (each + SPILLED_PANEL_CYCLES * spilled) * visits * self._tasks(c)
         far = min(1.0, self.packed * self.element_bytes / (FAR_L2 * max(1, self.target.l2_bytes)))
         return np.asarray(found + self.packed * (each + PACKED_FAR_CYCLES * far))
 

@@ -93,6 +93,9 @@ WAITED = 0.5
 and nothing fetches them ahead. Of 1,388 candidates of 48 convolutions (a host of an Emerald Rapids) what is estimated
 least takes 1.37, 1.31, 1.28 and 1.30 times the best one with 0, 0.25, 0.5 and 1; of dilated ones 1.31, 1.21, 1.21 and
 1.17."""
+TURNED_CYCLES = 10.0
+"""Cycles to turn a vector of results whose lanes are along another axis: of four such vectors sixteen loads of a part,
+twelve instructions that join these and eight that shuffle (a count, not a measurement)."""
 FAR_L2 = 8
 """Panels of so many second-level caches go through memory whole. With 2 three of 58 default schedules change, in 1.01
 of the time; with 32 none (Zen 3)."""
@@ -130,7 +133,8 @@ class TileModel:
     the model that ships chose worse with them (a dilated convolution of 14x14x2048 34.8 ms for 24.9). Along `windows` a
     tile leaves out the steps in which it reads nothing but padding. Where estimates alone choose among candidates
     they are `sure`: `EASED`, with sets of both caches asked, of trimmed tiles what is left, and `WAITED` for what
-    caches deliver.
+    caches deliver. Results that are `turned` are stored along the last rows. What moves along the lanes may be `asked`
+    for ahead.
     """
 
     target: Target
@@ -153,6 +157,8 @@ class TileModel:
     asks_sets: bool = False
     windows: tuple[PaddedWindow, ...] = ()
     sure: bool = False
+    turned: bool = False
+    asked: bool = False
 
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The accumulators of a register tile, what it reads in vectors, and one broadcast fit the registers."""
@@ -367,8 +373,19 @@ class TileModel:
         cycles = cycles + self.packed * (self.pack_cycles + FAR_PACK_CYCLES * far) / self.target.cores
         if self.padded_inline:
             cycles = cycles * PADDED_INLINE
-        cycles = cycles + self.turning / self.target.cores
+        cycles = cycles + (self.turning + TURNED_CYCLES * self._turned_vectors(c)) / self.target.cores
         return np.asarray(cycles / CYCLES_PER_S)
+
+    def _turned_vectors(self, c: Columns) -> Array:
+        """Vectors of results that are stored along the last rows, those of each cache tile for themselves."""
+        if not self.turned:
+            return np.zeros(len(c[self.lanes]))
+        *others, last = self.rows
+        tile = np.minimum(c[last.middle] * c[last.inner], last.extent)
+        lanes = self.target.vector_bytes // self.element_bytes
+        vectors = np.ceil(last.extent / tile) * np.ceil(tile / lanes)
+        rest = prod(extent for _, extent in self.outer) * prod(axis.extent for axis in others) * self.vector.extent
+        return np.asarray(vectors * rest)
 
     def _taken(self, c: Columns) -> Array:
         """The part of steps in which a register tile reads anything but padding."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
+
+import numpy as np
+import numpy.typing as npt
 
 from ...dialects.attributes import Axis
 from ...dialects.buffers import buffer_shape
@@ -15,7 +18,7 @@ from ..estimates import cache_traffic as traffic
 from ..estimates.product_model import ProductModel
 from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, ReduceAxis, TiledAxis, TileModel
 from ..sketch.draft import Draft
-from ..sketch.hole import Derived, Hole, Kind, Limit
+from ..sketch.hole import Columns, Derived, Hole, Kind, Limit
 from ..structure.anchor import Anchor, Operand
 from ..structure.strides import WIDEST_STRIDE
 from ._lanes import threads_pay, upto
@@ -45,6 +48,12 @@ USUAL_ROWS = 6
 58 default schedules changes (Zen 3)."""
 
 
+MOST_ASKED, ROWS_AHEAD = 64, 8
+"""Rows, at most, for which the other factor, where the second-level cache does not keep it, is asked for ahead while
+it is read in place, and by how many of its rows: nothing else fetches what is on another page. 31 x 200 x 3608 takes
+503 us without, 425, 427 and 459 with 8, 16 and 32 (MKL 437), 64 x 2752 x 1664 in four tiles 5.5 to 6.6 ms without, 5.1
+to 5.7 with (one core of an Emerald Rapids that others use); more rows read it from a cache most of the time: 844 x 48 x
+3840 takes 1.1 times as long."""
 FEWEST_CHANNELS = 32
 """Terms along one axis of a sum, at least, for the same. With 3 channels and 11x11 taps the stem of AlexNet takes 4.6
 ms so, 2.8 by the model's choice; between 3 and 32 none was measured. Groups of filters are the model's, too: 1024
@@ -86,7 +95,8 @@ class TilePlan:
     None where nothing is packed. `still` is the operand of the rows where it is packed too, `turned` how many of its
     rows are transposed together, `block_steps` the steps of a block where panels are of all blocks, one after the
     other. `turning` are the cycles of an epilogue that writes along another axis. `numbers` are all holes and derived
-    numbers, in the order they have in a sketch. `runs` keeps tiles within runs of filters.
+    numbers, in the order they have in a sketch. `runs` keeps tiles within runs of filters. Rows of the moving operand
+    are asked for `ahead` by so many steps.
     """
 
     anchor: Anchor
@@ -107,6 +117,7 @@ class TilePlan:
     turning: float
     numbers: tuple[Hole | Derived, ...]
     runs: Limit | None = None
+    ahead: Derived | None = None
 
     @property
     def block(self) -> str:
@@ -167,7 +178,7 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     turning = turning_cycles(draft, anchor, apart) if turned_later else 0.0
     if apart:
         anchor = replace(anchor, epilogue=None)
-    if variant.vector[-1] != anchor.spatial[-1]:
+    if variant.vector[-1] != anchor.spatial[-1] and not variant.turned:
         turning += stored_apart_cycles(draft, anchor, variant.axes[-1])
     rest = [a for a in anchor.spatial if a.name not in variant.axes]
     rows = [a for a in rest if not anchor.shared_by_all(a.name)]
@@ -182,6 +193,8 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     left = max(1, (target.vector_registers - 2) // (vectors.default + 1))
     still = row_operand(anchor, variant.vector) if variant.packs_rows else None
     by_reuse = _row_tiles(anchor, variant, rows[-MOST_ROWS:], left, still)
+    if variant.turned:
+        by_reuse = [_in_whole_vectors(anchor.block, tile, stored_lanes(anchor, target)) for tile in by_reuse]
     runs = _in_runs(variant, run, (lanes, vectors, vector_middle), by_reuse)
     padded = still is not None and variant.panel != "ahead"
     taps = {window.tap for window in variant.parted}
@@ -200,6 +213,7 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     if still is not None:
         turned = turned_rows(f"{anchor.block}_turned_rows", [t.inner for t in tiles if t.axis.name in still.axes][-1])
     block_steps = steps_of_block(anchor.block, reduce) if still is not None and variant.panel == "root" else None
+    ahead = _steps_ahead(anchor.block, reduce) if _reads_far(anchor, variant, target, moving) else None
     return TilePlan(
         anchor,
         variant,
@@ -217,9 +231,25 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
         turned,
         block_steps,
         turning,
-        (*holes, *(number for number in (width, turned, block_steps) if number is not None)),
+        (*holes, *(number for number in (width, turned, block_steps, ahead) if number is not None)),
         runs,
+        ahead,
     )
+
+
+def _reads_far(anchor: Anchor, variant: Variant, target: Target, moving: Sequence[Operand]) -> bool:
+    """True where the second-level cache does not hold the factor that a product of few rows reads in place."""
+    if variant.panel != "direct" or not is_product(anchor, target) or len(moving) != 1 or len(anchor.reduce) != 1:
+        return False
+    (operand,) = moving
+    kept = prod(buffer_shape(operand.buffer)) * element_bytes(anchor.element) <= target.l2_bytes
+    return not kept and anchor.kept_results(operand) <= MOST_ASKED
+
+
+def _steps_ahead(block: str, reduce: Sequence[ReduceTile]) -> Derived:
+    """The steps, several of which may be written out, until what is asked for is read."""
+    (unroll,) = (tile.unroll for tile in reduce)
+    return Derived.of(f"{block}_ahead", lambda c: np.maximum(1, ROWS_AHEAD // c[unroll.name]), (unroll,))
 
 
 def _hole(block: str, name: str, choices: tuple[int, ...], wanted: int, kind: Kind = "tile", axis: str = "") -> Hole:
@@ -254,6 +284,19 @@ def _row_tiles(
         tiles.append(RowTile(axis, middle, inner))
         left //= max(1, usual)
     return tiles
+
+
+def stored_lanes(anchor: Anchor, target: Target) -> int:
+    """Results of a whole vector."""
+    return target.vector_bytes // element_bytes(anchor.element)
+
+
+def _in_whole_vectors(block: str, tile: RowTile, lanes: int) -> RowTile:
+    """A tile of rows whose cache tile is whole vectors of results by default, which are stored along them."""
+    middle = lanes // gcd(lanes, tile.inner.default)
+    return replace(
+        tile, middle=_hole(block, f"{tile.axis.name}_tile", tile.middle.choices, middle, axis=tile.axis.name)
+    )
 
 
 def _row_choices(extent: int, odd: bool) -> tuple[int, ...]:
@@ -294,13 +337,26 @@ def _in_runs(variant: Variant, run: int, vector: tuple[Hole, ...], rows: Sequenc
 
 
 def block_limits(plan: TilePlan) -> list[Limit]:
-    """Blocks cover their reduce axes, or those that are padded, and tiles divide runs of filters."""
+    """Blocks cover their reduce axes, or those that are padded; tiles divide runs of filters, or are whole vectors."""
     covered = [
         (covers_padded if t.is_padded else covers)(t.axis.extent, t.block, t.unroll)
         for t in plan.reduce
         if t.block is not None
     ]
-    return covered + ([plan.runs] if plan.runs is not None else [])
+    whole = []
+    if plan.variant.turned:
+        *_, last = plan.rows
+        whole = [_whole_vectors(last, stored_lanes(plan.anchor, plan.target))]
+    return covered + whole + ([plan.runs] if plan.runs is not None else [])
+
+
+def _whole_vectors(tile: RowTile, lanes: int) -> Limit:
+    """A cache tile of rows is whole vectors of results, so that neighbouring ones store none twice."""
+
+    def limit(c: Columns) -> npt.NDArray[np.bool_]:
+        return np.asarray(c[tile.middle.name] * c[tile.inner.name] % lanes == 0)
+
+    return limit
 
 
 def tile_model(plan: TilePlan) -> TileModel:
@@ -340,6 +396,8 @@ def tile_model(plan: TilePlan) -> TileModel:
         asks_sets=row_operand(plan.anchor, vector) is not None,
         windows=plan.variant.parted,
         sure=plan.is_sure,
+        turned=plan.variant.turned,
+        asked=plan.ahead is not None,
     )
 
 

@@ -12,6 +12,7 @@ from ...dialects.target import Target
 from ..structure.anchor import Anchor, Operand
 from ..structure.padding import PaddedWindow, part_read
 from ._ahead import may_be_packed_ahead
+from ._row_lanes import rows_as_lanes
 from ._row_panel import row_operand
 from .few_rows import MOST_ROWS
 
@@ -46,7 +47,8 @@ class Variant:
     Where `packs_rows` is set the operand of the rows is packed too, before all tiles if the other one is, else in a
     tile. `windows` are those of which tiles leave out the steps that read padding alone, which takes taps around
     channels; along `phases` each place is a task, and the taps that it has not are left out. Sums that are taken
-    `at_once` are of all terms, and stored by their register tile.
+    `at_once` are of all terms, and stored by their register tile. Results that are `turned` have lanes along another
+    axis than they are stored along, and change places in registers.
     """
 
     vector: tuple[Axis, ...]
@@ -58,6 +60,7 @@ class Variant:
     windows: tuple[PaddedWindow, ...] = ()
     phases: tuple[PaddedWindow, ...] = ()
     at_once: bool = False
+    turned: bool = False
 
     @property
     def parted(self) -> tuple[PaddedWindow, ...]:
@@ -80,18 +83,12 @@ class Variant:
 
 
 def is_product(anchor: Anchor, target: Target) -> bool:
-    """True for products of two matrices on one core, also in batches, but for those of few rows: dot products may be.
-
-    On two threads 55 products took as long by estimates of products as by others in the mean, 0.4 to 1.8 times (the
-    host of an H200).
-    """
-    if target.cores > 1:
-        return False
+    """True for products of two matrices, also in batches, but for those of few rows: dot products may be."""
     plain = all(e.is_constant or e.as_axis() is not None for o in anchor.operands for e in o.indices)
     if len(anchor.operands) != 2 or not plain or anchor.pads or not all(map(anchor.moved_alone, anchor.operands)):
         return False
     wide = anchor.wide_operand(Operand.is_next_along)
-    return wide is None or anchor.kept_results(wide) > MOST_ROWS
+    return wide is None or anchor.kept_results(wide) > MOST_ROWS or rows_as_lanes(anchor, target) is not None
 
 
 def direct_variant(anchor: Anchor) -> Variant:
@@ -116,6 +113,8 @@ def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = (
                 yield Variant(group, panel, True, runs=runs, windows=left_out(windows, group), phases=phases)
             if panel != "direct" and row_operand(anchor, group) is not None:
                 yield Variant(group, panel, False, packs_rows=True)
+    if (rows := rows_as_lanes(within, target)) is not None:
+        yield Variant((rows,), "root", False, turned=True)
     for group in _channel_axes(within, target):
         for panel in _panels(within, group):
             yield Variant(group, panel, False, runs=groups)

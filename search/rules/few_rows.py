@@ -25,6 +25,7 @@ from ..structure.anchor import Anchor, Operand, anchors_in, find_anchor
 from ._ahead import may_be_packed_ahead
 from ._lanes import threads_pay, upto
 from ._liked import liked_best
+from ._row_lanes import rows_as_lanes
 
 MOST_ROWS = 32
 """Rows that one column is multiplied with, at most; more are left to tiles of packed panels alone, which reuse more.
@@ -84,7 +85,9 @@ def _wide_operand(anchor: Anchor, target: Target) -> Operand | None:
     lanes = target.vector_bytes // element_bytes(anchor.element)
     if wide is None or anchor.reduce[0].extent < LEAST_TERMS * lanes or anchor.kept_results(wide) > MOST_ROWS:
         return None
-    return None if may_be_packed_ahead(wide, (anchor.spatial[-1].name,)) else wide
+    if may_be_packed_ahead(wide, (anchor.spatial[-1].name,)) or rows_as_lanes(anchor, target) is not None:
+        return None
+    return wide
 
 
 def _plan(anchor: Anchor, wide: Operand, target: Target) -> DotPlan:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar, TypeAlias
 
+from ...dialects.element import element_bytes
 from ...dialects.loop import ForOp
 from ...dialects.target import Target
 from ...passes.schedule.cache_read import CacheRead
@@ -15,13 +16,14 @@ from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.pad import Pad
 from ...passes.schedule.parallel import Parallel
+from ...passes.schedule.prefetch import Prefetch
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
 from ...passes.schedule.transform_layout import TransformLayout
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..estimates.tile_model import TileModel
+from ..estimates.tile_model import PACK_CYCLES, TileModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived
 from ..sketch.rule import SketchRule
@@ -29,8 +31,9 @@ from ..structure.anchor import Anchor, Operand
 from ..structure.padding import padded_windows
 from ..structure.strides import WIDEST_STRIDE, accesses, output_bytes
 from ._ahead import pack_ahead
+from ._lanes import FORK_JOIN_CYCLES
 from ._structures import tile_anchors
-from ._tile_plan import TilePlan, block_limits, plan_tiles, tile_model
+from ._tile_plan import TilePlan, block_limits, plan_tiles, stored_lanes, tile_model
 from ._tile_variants import SHORTEST_LINE, Variant, direct_variant, is_product, variants
 from ._turned_epilogue import turning_cycles
 from .injective import spread
@@ -45,6 +48,8 @@ Where rows are powers of two apart they share a few places of the first-level ca
 all their lines anew for each column (one core of an AMD EPYC, Zen 3; a product of 64 x 1024 with a weight of 1024 rows:
 12.8 ms so, 2.5 ms in copies of a line, 1.7 ms in oneDNN). Copies of a line, element by element, took 3.6 ms of the 8.6
 of a product of 128 x 768 with 3072 rows on an Emerald Rapids, which transposed takes 5.5 in all, PyTorch 6.3."""
+TURNED_BYTES = 16
+"""Of neighbouring lanes that change places with rows together: a part within which vectors are shuffled."""
 
 
 class MultiLevelTiling(SketchRule):
@@ -83,11 +88,13 @@ class MultiLevelTiling(SketchRule):
 class _TileLoops:
     """Loops of a tiled reduction: those over `tasks` as one, the outermost one over blocks of steps, the lanes.
 
-    `blocks` is the loop over tasks where no reduce axis is blocked. In `results` sums are complete.
+    `blocks` is the loop over tasks where no reduce axis is blocked, `steps` the innermost one over terms that are not
+    written out. In `results` sums are complete.
     """
 
     tasks: str
     blocks: str
+    steps: str
     results: str
     lanes: str
 
@@ -107,6 +114,9 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     if plan.still is None:
         _keep_sums(draft, plan)
     _accumulate(draft, plan, loops)
+    if plan.ahead is not None:
+        (operand,) = plan.moving
+        draft.do(Prefetch, block=plan.block, buffer=operand.name, loop=loops.steps, distance=plan.ahead)
     for panel in panels:
         _place(draft, plan, loops, panel)
     if plan.is_parallel:
@@ -213,7 +223,7 @@ def _tile(draft: Draft, plan: TilePlan) -> _TileLoops:
     for name in [*unrolled, *registers]:
         draft.do(Unroll, block=block, loop=name)
     results = cache_tile[-1] if plan.variant.at_once else task
-    return _TileLoops(task, blocks[0] if blocks else task, results, lanes)
+    return _TileLoops(task, blocks[0] if blocks else task, steps[-1], results, lanes)
 
 
 def _keep_sums(draft: Draft, plan: TilePlan) -> None:
@@ -236,7 +246,27 @@ def _accumulate(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
         names = [e.as_axis() for e in draft.block(block).write_indices[0]]
         kept = [n for n in names if n is not None and n not in fused]
         draft.do(TransformLayout, block=block, buffer=buffer, layout=(*kept, "*".join(fused)))
-    draft.do(Vectorize, block=out, loop=loops.lanes)
+    if plan.variant.turned:
+        _turn(draft, plan, loops, out)
+    else:
+        draft.do(Vectorize, block=out, loop=loops.lanes)
+
+
+def _turn(draft: Draft, plan: TilePlan, loops: _TileLoops, out: str) -> None:
+    """Store results in vectors along the rows of a register tile, of so many neighbouring lanes that loads are turned.
+
+    `i1, j1, j2, i2, i3` -> `i1, i, j, i unrolled, j in lanes`: with a row's neighbours one after the other 774 x 648 to
+    1746 takes 15.8 ms, with those of a column 18.6 (one core of an Emerald Rapids that others use).
+    """
+    middle, row_tile, rows, vectors, lanes = draft.loops(out, below=loops.results)
+    row = draft.fuse(out, [row_tile, rows])
+    draft.order(out, [middle, row, vectors, lanes])
+    column = draft.fuse(out, [vectors, lanes])
+    row_parts = draft.split(out, row, (0, stored_lanes(plan.anchor, plan.target)))
+    column_parts = draft.split(out, column, (0, TURNED_BYTES // element_bytes(plan.anchor.element)))
+    draft.order(out, [middle, column_parts[0], row_parts[0], column_parts[1], row_parts[1]])
+    draft.do(Unroll, block=out, loop=column_parts[1])
+    draft.do(Vectorize, block=out, loop=row_parts[1])
 
 
 def _place(draft: Draft, plan: TilePlan, loops: _TileLoops, panel: str) -> None:
@@ -250,10 +280,16 @@ def _place(draft: Draft, plan: TilePlan, loops: _TileLoops, panel: str) -> None:
     if line is not None:
         _copy_lines(draft, panel, *line)
     draft.do(Vectorize, block=panel, loop=f"{lanes}1")
-    if plan.variant.panel == "root" and plan.is_parallel:
+    if plan.variant.panel == "root" and plan.is_parallel and _pays_to_share(draft, panel, plan.target):
         around = draft.loops(panel)
         outer = around[: max(1, min(2, len(around) - 1))]
         draft.do(Parallel, block=panel, loop=draft.fuse(panel, outer))
+
+
+def _pays_to_share(draft: Draft, panel: str, target: Target) -> bool:
+    """True where threads that lay a panel out together save what it costs to start them."""
+    elements = prod(draft.sizes(panel).values())
+    return elements * PACK_CYCLES * (1 - 1 / target.cores) >= FORK_JOIN_CYCLES
 
 
 def _line(draft: Draft, panel: str) -> tuple[list[ForOp], int] | None:

@@ -122,12 +122,15 @@ def test_masked_loads_on_borders(vectorized: str) -> None:
     check(convolution(7), steps, convolved(1))
 
 
-@pytest.mark.parametrize("steps", [1, 4])
-def test_nothing_is_asked_for_while_a_cut_tile_is_summed(steps: int) -> None:
-    """Rows, columns and terms that tiles do not divide: which copies of the last tile are needed is told before."""
+@pytest.mark.parametrize(("steps", "block"), [(1, 16), (4, 16), (4, 32)])
+def test_nothing_is_asked_for_while_a_cut_tile_is_summed(steps: int, block: int) -> None:
+    """Rows, columns and terms that tiles do not divide: which copies of the last tile are needed is told before.
+
+    Of 30 terms in blocks of 16 the last block is cut, and of all in a block of 32 the last step.
+    """
 
     def tiled(sch: Schedule) -> None:
-        for axis, factors in (("i", (None, 2, 4)), ("j", (None, 1, 8)), ("k", (None, 16 // steps, steps))):
+        for axis, factors in (("i", (None, 2, 4)), ("j", (None, 1, 8)), ("k", (None, block // steps, steps))):
             sch.split("c", axis, factors)
         sch.reorder("c", "i0", "j0", "k0", "j1", "i1", "k1", "k2", "i2", "j2")
         sch.unroll("c", "k2")

@@ -191,7 +191,7 @@ def test_sketches_of_sure_estimates_are_taken_by_them(behind: float) -> None:
     task = lw.SearchTask(lambda: matmul(96, 200, 64), target="llvm cores=1")
     model = shipped_model("llvm")
     assert model is not None
-    one, other = task.sketches[0], task.sketches[1]
+    one, *_, other = task.sketches
     first = replace(one, prior=lambda c: np.ones(len(next(iter(c.values())))), sure=False)
     sure = replace(other, prior=lambda c: np.full(len(next(iter(c.values()))), behind), sure=True)
     in_order = sorted((first, sure), key=lambda sketch: behind if sketch is sure else 1.0)

@@ -56,15 +56,38 @@ def test_rows_of_a_tile_that_share_a_set_are_loaded_again() -> None:
     assert together > 1.15 * apart
 
 
-@pytest.mark.parametrize(("rows", "columns", "sure"), [(64, 96, True), (8, 768, False)])
-def test_estimates_choose_tiles_of_products_but_for_few_rows(rows: int, columns: int, sure: bool) -> None:
+def test_runs_of_rows_a_page_apart_begin_slowly() -> None:
+    """Columns of 3.9 MB: wide register tiles have fewer of them."""
+    sketch = sketch_of(84, 984, 1001)
+    tile = {"lanes": 16, "vector_tile": 1, "k_unroll": 1, "k_block": 143}
+    high = seconds(sketch, **tile, vectors=2, i_rows=14, i_tile=8)
+    assert seconds(sketch, **tile, vectors=4, i_rows=6, i_tile=16) < high
+
+
+def test_panels_beyond_the_second_level_cache_take_longer() -> None:
+    """Of 768 terms panels of 1024 columns are 3 MB."""
+    sketch = sketch_of(128, 3072, 768, "j_inner")
+    tile = {"lanes": 16, "vectors": 4, "i_rows": 6, "i_tile": 32, "k_unroll": 8, "k_block": 96}
+    assert seconds(sketch, **tile, vector_tile=16) > 1.1 * seconds(sketch, **tile, vector_tile=1)
+
+
+def test_weights_that_no_cache_keeps_are_better_read_once() -> None:
+    """Of 151 MB each reading is from memory, and takes much of the time of 64 rows."""
+    sketch = sketch_of(64, 4000, 9216)
+    tile = {"lanes": 16, "vectors": 4, "vector_tile": 1, "i_rows": 8, "k_unroll": 8, "k_block": 12}
+    assert seconds(sketch, **tile, i_tile=4) > 1.2 * seconds(sketch, **tile, i_tile=8)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize(("rows", "columns", "sure"), [(64, 96, True), (16, 768, True), (8, 768, False)])
+def test_estimates_choose_tiles_of_products_but_for_few_rows(rows: int, columns: int, sure: bool, cores: int) -> None:
     """Few rows may be dot products, which the model that ships compares with tiles."""
 
     def dense() -> list[te.Tensor]:
         data, weight = te.placeholder((rows, 256), name="data"), te.placeholder((columns, 256), name="weight")
         return [data, weight, topi.dense(data, weight)]
 
-    task = lw.SearchTask(dense, target=f"{XEON} cores=1")
+    task = lw.SearchTask(dense, target=f"{XEON} cores={cores}")
     assert any(sketch.sure for sketch in task.sketches) is sure
     first = task.sketches[0]
     assert not sure or task.default_schedule == first.schedule(first.default)
@@ -84,3 +107,12 @@ def test_register_tiles_of_short_sums_store_their_results() -> None:
 def test_long_sums_are_added_up_in_blocks() -> None:
     task = lw.SearchTask(partial(product, 64, 64, 1024), target=XEON)
     assert not any("_once" in sketch.name for sketch in task.sketches)
+
+
+@pytest.mark.parametrize(("rows", "columns", "asked"), [(32, 3608, True), (32, 200, False), (100, 3608, False)])
+def test_large_factors_of_few_rows_are_asked_for_ahead(rows: int, columns: int, asked: bool) -> None:
+    """By eight rows, of which each step that is written out is one."""
+    sketch = sketch_of(rows, columns, 200, "j_direct_once")
+    assert ("lw-prefetch" in sketch.template) is asked
+    chosen = sketch.columns(sketch.sample(np.random.default_rng(0), 64))
+    assert not asked or np.array_equal(chosen["T_matmul_ahead"], np.maximum(1, 8 // chosen["T_matmul_k_unroll"]))

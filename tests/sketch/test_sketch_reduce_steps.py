@@ -73,7 +73,7 @@ def test_features_with_tails_are_those_of_the_ir() -> None:
     task, device = product(13, 40, 103), preset_target(TARGET)
     module = task.module
     module.attributes["lw.target"] = TargetAttr(device)
-    for sketch in task.sketches:
+    for sketch in (sketch for sketch in task.sketches if "_once" not in sketch.name):
         rows = sketch.population.sample(np.random.default_rng(1), 64)
         block, unroll = steps_columns(sketch, rows)
         rows = rows[103 % (block * unroll) != 0][:4]
