@@ -7,6 +7,7 @@ from xdsl.ir import Operation
 
 from ...dialects import kernel
 from ..c_family import control
+from ..c_family.expression import BOTH, Expr
 from ..c_family.memory import place_text, places_of
 from ..c_family.printer import Handler, KernelPrinter
 from ..unsupported import UnsupportedError
@@ -65,16 +66,36 @@ def branch(p: KernelPrinter, op: Operation) -> None:
     some ten instructions a copy become five.
     """
     assert isinstance(op, scf.IfOp)
-    inside = [inner for inner in op.true_region.block.ops if not isinstance(inner, scf.YieldOp)]
-    copies = [inner for inner in inside if isinstance(inner, kernel.AsyncCopyOp)]
-    alone = all(inner in copies or inner.name.startswith(ARITHMETIC) for inner in inside)
-    if not copies or not alone or op.results or op.false_region.blocks:
+    if _holds_copies_alone(op):
+        _predicated(p, op, p.atoms(op.cond)[0].text)
+    else:
         control.branch(p, op)
-        return
-    asked = p.atoms(op.cond)[0].text
-    for inner in inside:
+
+
+def _inside(op: scf.IfOp) -> list[Operation]:
+    return [inner for inner in op.true_region.block.ops if not isinstance(inner, scf.YieldOp)]
+
+
+def _holds_copies_alone(op: scf.IfOp) -> bool:
+    """True for an if around copies, which may be under another one each, and what is computed for them."""
+    inside = [inner for inner in _inside(op) if not inner.name.startswith(ARITHMETIC)]
+    if not inside or op.results or op.false_region.blocks:
+        return False
+    return all(
+        isinstance(inner, kernel.AsyncCopyOp) or (isinstance(inner, scf.IfOp) and _holds_copies_alone(inner))
+        for inner in inside
+    )
+
+
+def _predicated(p: KernelPrinter, op: scf.IfOp, asked: str) -> None:
+    """Print what is in an if, its copies under a predicate."""
+    for inner in _inside(op):
         if isinstance(inner, kernel.AsyncCopyOp):
             _copy(p, inner, asked)
+        elif isinstance(inner, scf.IfOp):
+            p.consumed(inner)
+            both = Expr(f"{asked} && {p.atoms(inner.cond)[0].text}", BOTH)
+            _predicated(p, inner, p.variable("i1", "asked", both).text)
         else:
             p.operation(inner)
 

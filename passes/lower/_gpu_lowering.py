@@ -264,6 +264,7 @@ class GpuLowering(Lowering):
         else:
             parts = [at.scalar(iteration - iteration.const), at.constant(iteration.const)]
             sum_ = at.here.add(arith.AddiOp.create(operands=parts, result_types=[IndexType()]))
+            at.scopes.append(Scope(at.here.block))  # its own, in the same region: the loop goes on with another value
             at.env[name] = Known(sum_, len(at.scopes) - 1)
             at.known = frozenset(c for c in known if name not in c.axes())
         at.ranges[name] = values
@@ -277,6 +278,9 @@ class GpuLowering(Lowering):
         if around is not None and extent is not None:
             at.env[name], at.ranges[name] = around, extent
         at.known = known
+        if not iteration.is_constant:
+            at.scopes.pop()
+            at.here.loads.clear()
 
     # -- bulk copies --------------------------------------------------------------------------------------------------
 

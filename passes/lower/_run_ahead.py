@@ -28,8 +28,9 @@ def run_ahead(loop: ForOp) -> Sequence[ForOp | BlockOp]:
 
 def taken_ahead(loop: ForOp) -> AtOp | None:
     """Return what an expanded pipeline runs ahead in its loop; None where `loop` is no such loop."""
-    ahead = (op for op in loop.body.block.ops if isinstance(op, AtOp) and op.loop_name == loop.loop_name)
-    return next(ahead, None)
+    inside = list(loop.body.block.ops)
+    inside += [op for nest in inside if isinstance(nest, ForOp) for op in nest.body.block.ops]  # spread over its steps
+    return next((op for op in inside if isinstance(op, AtOp) and op.loop_name == loop.loop_name), None)
 
 
 def work_of(loop: ForOp) -> list[ForOp | BlockOp]:

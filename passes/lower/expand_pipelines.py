@@ -44,6 +44,7 @@ from ..analysis.placement import whole
 from ..schedule._marks import PIPELINE_BULK, PIPELINE_CLUSTER, PIPELINE_REGISTERS, PIPELINE_STAGES
 from ._product_waits import goes_on, is_of_warp_group, wait_for_products
 from ._run_ahead import ASYNCHRONOUS, BEYOND, BULK, blocks_of, run_ahead
+from ._spread_copies import spread, steps_of
 from ._starts import starts_before
 from ._steps import note_step, require_after
 from .carry_sums import CarrySums
@@ -60,6 +61,9 @@ class ExpandPipelines(ModulePass):
 
     `copy(0) commit copy(1) commit for k in n { wait 1 barrier at k = k + 2 where (n - 3 - k >= 0) { copy(k) } commit
     work(k) }`, with copies that are annotated as asynchronous.
+
+    Where the work is a loop of steps that are written out, copies by threads may be spread over these: `for k in n {
+    wait 1 barrier for s in 16 { at k = k + 2 where (7 - s >= 0) { copy_of_step(k, s) } work(k, s) } commit }`.
 
     Copies that are annotated as `bulk` are the copy engine's from sm_90 on: `arrivals start k of 3 ... for k {
     arrivals k of 3 ... }` in the place of commits and waits. A product of a warp group goes on while the next one is
@@ -157,7 +161,8 @@ class _Pipeline:
         if self.shows and not self.lags:
             start.insert(0, ProxyFenceOp())
         parent.insert_ops_before([*registers, *owned, *start, *self._before()], self.loop)
-        self._fill_loop(loads, stores)
+        if not self._fill_steps():
+            self._fill_loop(loads, stores)
         for nest in self.copies:
             nest.detach()  # type: ignore[no-untyped-call]
             nest.erase()
@@ -171,6 +176,17 @@ class _Pipeline:
             ops.append(self._at(constant(step), nests))
             ops += self._commit()
         return ops
+
+    def _fill_steps(self) -> bool:
+        """Copy for a later iteration in the steps of this one, where threads begin all copies and do the work."""
+        steps = None if self.bulk or self.held or self.lags or self.shows else steps_of(self.loop, self.copies)
+        first = self.loop.body.block.first_op
+        assert first is not None
+        if steps is None or not spread(self.loop, steps, [*map(self._asynchronous, self.by_itself)], self.ahead):
+            return False
+        self.loop.body.block.insert_ops_before([WaitOp(self.ahead - 1), BarrierOp()], first)
+        self.loop.body.block.add_ops(self._commit())
+        return True
 
     def _fill_loop(self, loads: list[Operation], stores: list[Operation]) -> None:
         """Put around the work of an iteration what is copied for a later one."""

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -195,3 +197,48 @@ def test_copies_of_shared_memory_go_through_registers() -> None:
         sch.software_pipeline("y", "j", 2, 0)
 
     check([x, y], steps, by_itself=False)
+
+
+def written_out(sch: Schedule, stages: int, vector: int, turned: bool, depth: int, rows: int = 4) -> None:
+    """A pipeline whose steps are written one after the other."""
+    tile(sch, stages, 0, vector, turned, depth, rows)
+    sch.pragma("c", "k1", auto_unroll_max_step=256)
+
+
+def is_spread(module: ModuleOp) -> bool:
+    """True where steps and copies alternate; a commit of all copies stands behind the last step then."""
+    source = print_cuda(module).source
+    lines = source[source.index("wait_group") :].splitlines()
+    kinds = ["copy" if "copy_async" in line else "work" for line in lines if "copy_async" in line or "fmaf" in line]
+    alternates = sum(pair == ("work", "copy") for pair in pairwise(kinds)) > 0
+    commit = next(number for number, line in enumerate(lines) if "commit_group" in line)
+    assert alternates != any("fmaf" in line for line in lines[commit:])
+    assert barriers(module) == 1
+    return alternates
+
+
+@pytest.mark.parametrize("shape", [(32, 32, 64), (33, 36, 29), (50, 72, 61)])
+@pytest.mark.parametrize(
+    ("stages", "vector", "turned", "depth"), [(2, 4, True, 16), (3, 4, False, 8), (2, 4, True, 8), (4, 4, False, 8)]
+)
+@pytest.mark.few(2)
+def test_copies_spread_over_steps(
+    shape: tuple[int, int, int], stages: int, vector: int, turned: bool, depth: int
+) -> None:
+    """Rounds of both copies stand ahead of the steps of the first half, under predicates alone."""
+    steps = partial(written_out, stages=stages, vector=vector, turned=turned, depth=depth)
+    check(matmul(*shape), steps, by_itself=True)
+    assert is_spread(lower(matmul(*shape), steps, CUDA)[1])
+
+
+def test_copies_are_spread_where_that_pays() -> None:
+    """Not for few results of a thread, rows that are no whole vectors, or steps that are counted."""
+    many = partial(written_out, stages=2, turned=True, depth=16)
+    whole, ragged = matmul(64, 64, 64), matmul(63, 65, 61)
+    assert is_spread(lower(whole, partial(many, vector=1), CUDA)[1])
+    assert is_spread(lower(matmul(63, 68, 61), partial(many, vector=1), CUDA)[1])
+    assert not is_spread(lower(ragged, partial(many, vector=1), CUDA)[1])
+    assert not is_spread(lower(ragged, partial(many, vector=4), CUDA)[1])
+    assert not is_spread(lower(whole, partial(many, vector=4, rows=2), CUDA)[1])
+    counted = partial(tile, stages=2, registers=0, vector=4, turned=True, depth=16, rows=4)
+    assert not is_spread(lower(whole, counted, CUDA)[1])

@@ -19,13 +19,13 @@ def matmul(m: int, n: int, k: int, dtype: str = "float32") -> list[te.Tensor]:
     return [a, b, te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="c")]
 
 
-def tile(sch: Schedule, stages: int, registers: int, vector: int, turned: bool, depth: int = 4) -> None:
-    """Blocks of 4 x 4 threads and 2 x 2 virtual ones, each of 2 x 4 elements; copies of a and b ahead."""
+def tile(sch: Schedule, stages: int, registers: int, vector: int, turned: bool, depth: int = 4, rows: int = 2) -> None:
+    """Blocks of 4 x 4 threads and 2 x 2 virtual ones, each of 2 (or `rows`) x 4 elements; copies of a and b ahead."""
     layout = {"layout": ("k", "i")} if turned else {}
     for operand, options in (("a", layout), ("b", {})):
         sch.cache_read("c", operand, "shared", label=f"{operand}_shared", **options)
     sch.storage_align("a_shared", axis=0, factor=8, offset=4)
-    i = sch.split("c", "i", [None, 2, 4, 2])
+    i = sch.split("c", "i", [None, 2, 4, rows])
     j = sch.split("c", "j", [None, 2, 4, 4])
     k0, k1 = sch.split("c", "k", [None, depth])
     sch.reorder("c", i[0], j[0], i[1], j[1], i[2], j[2], k0, k1, i[3], j[3])
