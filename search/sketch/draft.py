@@ -76,6 +76,8 @@ class Draft:
     """Estimates of what rules have scheduled; their sum orders the sketches."""
     sure: int = 0
     """Number of these that tell candidates apart better than the cost model that ships."""
+    unseen: int = 0
+    """Number of these whose structure that cost model has seen none of."""
 
     @classmethod
     def of(cls, module: ModuleOp) -> Draft:
@@ -98,6 +100,7 @@ class Draft:
             [*self.names],
             [*self.models],
             self.sure,
+            self.unseen,
         )
 
     def with_steps(self, write: Callable[[Draft], object]) -> Draft | None:
