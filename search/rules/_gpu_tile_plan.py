@@ -219,7 +219,7 @@ def plan_tiles(anchor: Anchor, variant: GpuVariant, target: Target, division: Di
     counted = [tile.threads for tile in axes]
     if division is not None and variant.sliced:
         counted.append(division.parts)
-    threads = Derived.of(f"{label}_all_threads", _product_of([h.name for h in counted]), counted)
+    threads = Derived.of(f"{label}_all_threads", product_of([h.name for h in counted]), counted)
     return GpuTilePlan(
         anchor,
         variant,
@@ -261,7 +261,7 @@ def _hole(block: str, name: str, choices: tuple[int, ...], wanted: int, kind: Ki
     return Hole.near(f"{block}_{name}", choices, wanted, kind, axis and f"{block}_{axis}")
 
 
-def _product_of(names: Sequence[str]) -> Callable[[Columns], npt.NDArray[np.int64]]:
+def product_of(names: Sequence[str]) -> Callable[[Columns], npt.NDArray[np.int64]]:
     return lambda c: np.asarray(np.prod([c[n] for n in names], axis=0))
 
 
@@ -396,7 +396,7 @@ def _is_box(operand: Operand, spatial: set[str], variant: GpuVariant) -> bool:
 
 def _slices(block: str, axes: Sequence[AxisTile]) -> SlicePlan:
     def tile(axis: AxisTile) -> Derived:
-        return Derived.of(f"{block}_{axis.name}_tile", _product_of([h.name for h in axis.factors]), axis.factors)
+        return Derived.of(f"{block}_{axis.name}_tile", product_of([h.name for h in axis.factors]), axis.factors)
 
     return SlicePlan(join_width(block, axes[-1].extent), {axis.name: tile(axis) for axis in reversed(axes)})
 

@@ -56,7 +56,7 @@ class _TileLoops:
 
 def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Target) -> GpuModel:
     """Tile an anchor as a variant has it; the model of what came out."""
-    anchor = _with_packed(draft, anchor, variant)
+    anchor = with_packed(draft, anchor, variant)
     division = None
     if variant.split or variant.sliced:
         longest, results = max(a.extent for a in anchor.reduce), prod(a.extent for a in anchor.spatial)
@@ -86,7 +86,7 @@ def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Targ
     return model
 
 
-def _with_packed(draft: Draft, anchor: Anchor, variant: GpuVariant) -> Anchor:
+def with_packed(draft: Draft, anchor: Anchor, variant: GpuVariant) -> Anchor:
     """The anchor with its constant operands laid out ahead so that none is turned round as it is copied."""
     layouts = [
         (operand.name, (*(name for name in dimension_names(operand) if name != row), row))
@@ -149,7 +149,7 @@ def _tile(draft: Draft, plan: GpuTilePlan, sliced: SlicedResult | None) -> _Tile
         draft.do(Bind, block=block, loop=grid, thread="blockIdx.x")
     thread = draft.fuse(block, threads)
     draft.do(Bind, block=block, loop=thread, thread="threadIdx.x")
-    _in_registers(draft, block, inner)
+    in_registers(draft, block, inner)
     draft.do(Pragma, block=block, loop=steps[0], auto_unroll_max_step=plan.unroll)
     return _TileLoops(grid, thread, fills[-1] if fills else thread, tuple(steps), tuple(inner))
 
@@ -173,7 +173,7 @@ def _split_axes(draft: Draft, plan: GpuTilePlan) -> tuple[list[str], list[str], 
     return [*(a.name for a in plan.outer), *blocks], virtual, threads, inner
 
 
-def _in_registers(draft: Draft, block: str, inner: tuple[str, ...] | list[str]) -> None:
+def in_registers(draft: Draft, block: str, inner: tuple[str, ...] | list[str]) -> None:
     """Write out the loops over the results of a thread, the last one as vectors."""
     for name in inner[:-1]:
         draft.do(Unroll, block=block, loop=name)
@@ -194,7 +194,7 @@ def _result(draft: Draft, plan: GpuTilePlan) -> str:
 def _write_out(draft: Draft, plan: GpuTilePlan, loops: _TileLoops, out: str) -> None:
     """Write a tile out of the registers, in each thread."""
     draft.do(ReverseComputeAt, block=out, loop=loops.thread)
-    _in_registers(draft, out, loops.inner)
+    in_registers(draft, out, loops.inner)
     draft.settled |= {plan.block, out}
 
 
@@ -202,7 +202,7 @@ def _fragment(draft: Draft, plan: GpuTilePlan, loops: _TileLoops, staged: Staged
     """Read a thread's fragment of an operand for one step, in vectors."""
     around = len(draft.loops(plan.block)) - len(loops.inner)
     draft.do(ComputeAt, block=staged.fragment, loop=loops.steps[-1], unit_loops=True)
-    _in_registers(draft, staged.fragment, draft.loops(staged.fragment)[around:])
+    in_registers(draft, staged.fragment, draft.loops(staged.fragment)[around:])
     draft.settled.add(staged.fragment)
 
 

@@ -24,8 +24,9 @@ from ..structure.anchor import Anchor
 from ..structure.gpu_chains import Shape, chains_of
 from ._gpu_factors import parts_of
 from ._gpu_large_tiles import is_large
+from ._gpu_sliced_products import is_sliced, write_sliced
 from ._gpu_tile_plan import GpuVariant
-from ._gpu_tiles import write_tiling
+from ._gpu_tiles import with_packed, write_tiling
 from ._structures import tile_anchors
 
 MOST_FUSED = 4096
@@ -59,9 +60,15 @@ class GpuTiling(SketchRule):
 
         def structures(anchor: Anchor) -> list[GpuVariant]:
             found = [] if anchor.block in joined else gpu_variants(anchor)
-            return [variant for variant in found if target.kind == "cuda" or not variant.large]
+            kept = [variant for variant in found if target.kind == "cuda" or not variant.large]
+            if kept and is_sliced(anchor, target):
+                kept.append(GpuVariant(anchor.spatial[-1:], sliced=True, large=True))
+                kept.append(GpuVariant(anchor.spatial[-1:], split=True, sliced=True, large=True))
+            return kept
 
         def write(grown: Draft, anchor: Anchor, variant: GpuVariant) -> GpuModel:
+            if variant.large and variant.sliced:
+                return write_sliced(grown, with_packed(grown, anchor, variant), variant.split, target)
             return write_tiling(grown, anchor, variant, target)
 
         return tile_anchors(draft, structures, write)

@@ -77,6 +77,8 @@ class Draft:
     """Estimates of what rules have scheduled; their sum orders the sketches."""
     sure: int = 0
     """Number of these that tell candidates apart better than the cost model that ships."""
+    unseen: int = 0
+    """Number of these whose structure that cost model has seen none of."""
 
     @classmethod
     def of(cls, module: ModuleOp) -> Draft:
@@ -99,6 +101,7 @@ class Draft:
             [*self.names],
             [*self.models],
             self.sure,
+            self.unseen,
         )
 
     def with_steps(self, write: Callable[[Draft], object]) -> Draft | None:

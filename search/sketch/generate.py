@@ -113,6 +113,7 @@ def _finished(draft: Draft, name: str, module: ModuleOp, target: Target) -> Sket
         describe=described,
         prior=described.prior,
         sure=0 < draft.sure == len(draft.models),
+        unseen=draft.unseen > 0,
     )
 
 

@@ -50,6 +50,10 @@ PARENTS, CHANGED = 16, 64
 """Candidates that a round begins from, and those that it makes of them."""
 
 
+Worth = list[tuple[Sketch, npt.NDArray[np.int64]]]
+"""Sketches with the rows of each that are compared, those of the least estimate first."""
+
+
 @dataclass
 class Compared:
     """Rows of a sketch, and what the model makes of them; none estimated above `most_s` is looked at."""
@@ -78,6 +82,7 @@ class Compared:
             self.scores = np.concatenate([self.scores, model.predict(self.sketch.features(rows))[0]])
 
 
+@collector_paused()
 def likeliest(
     sketches: Sequence[Sketch],
     model: CostModel | None = None,
@@ -97,15 +102,38 @@ def likeliest(
         first = sketches[0]
         rows = _drawn(first, CANDIDATES // 8) if first.prior is not None else first.default[None]
         return first.schedule(_by_estimate(first, rows)[0])
+    sketches, worth = _seen(sketches, rounds)
     first = sketches[0]
     if (sure := sure_near_the_least(sketches, near)) is not None:
         return sure.schedule(sure.default)
     if doubt and first.prior is None:
         return first.schedule(first.default)
-    best = max(compared(sketches, model, rounds=rounds), key=lambda each: float(each.scores.max()))
+    found = compared(sketches, model, rounds=rounds) if worth is None else _compare(worth, model)
+    best = max(found, key=lambda each: float(each.scores.max()))
     if doubt and best.scores.max() <= model.predict(first.features(first.default[None]))[0][0] + doubt:
         return first.schedule(first.default)
     return best.sketch.schedule(best.rows[int(np.argmax(best.scores))])
+
+
+def _seen(sketches: Sequence[Sketch], rounds: int) -> tuple[Sequence[Sketch], Worth | None]:
+    """The sketches that a model is to compare, with their rows where they are known, or the one without a rival.
+
+    That is the one of the least estimate among those that the model has seen none like, where its defaults are
+    estimated at no more than the least of all candidates of the others; all others are left out.
+    """
+    unseen = [sketch for sketch in sketches if sketch.unseen]
+    seen = [sketch for sketch in sketches if not sketch.unseen]
+    if not unseen or not seen:
+        return sketches, None
+    worth = _worth_comparing(seen, None, rounds)
+    if _least_s(unseen[0], unseen[0].default[None]) <= min(_least_s(*each) for each in worth):
+        return unseen[:1], None
+    return seen, worth
+
+
+def _least_s(sketch: Sketch, rows: npt.NDArray[np.int64]) -> float:
+    """The least estimate of some rows, in seconds; zero where there is none."""
+    return float(sketch.prior(sketch.columns(rows)).min()) if sketch.prior is not None else 0.0
 
 
 def sure_near_the_least(sketches: Sequence[Sketch], near: float) -> Sketch | None:
@@ -117,6 +145,7 @@ def sure_near_the_least(sketches: Sequence[Sketch], near: float) -> Sketch | Non
     return found if own_s <= near * least_s else None
 
 
+@collector_paused()
 def compared(
     sketches: Sequence[Sketch], model: CostModel, far: float | None = None, rounds: int = STEPS
 ) -> list[Compared]:
@@ -124,12 +153,11 @@ def compared(
 
     Sketches whose best estimate is `far` times the least, or more, are left out; by default as `FAR` says.
     """
-    with collector_paused():
-        return _compared(sketches, model, far, rounds)
+    return _compare(_worth_comparing(sketches, far, rounds), model)
 
 
-def _compared(sketches: Sequence[Sketch], model: CostModel, far: float | None, rounds: int) -> list[Compared]:
-    worth = _worth_comparing(sketches, far, rounds)
+def _compare(worth: Worth, model: CostModel) -> list[Compared]:
+    """The rows of sketches that are worth comparing, as a model sees them."""
     if (estimated := _by_estimates_alone(worth, model)) is not None:
         return estimated
     found = [Compared.of(sketch, rows, model) for sketch, rows in worth]
@@ -142,9 +170,7 @@ def _compared(sketches: Sequence[Sketch], model: CostModel, far: float | None, r
     return found
 
 
-def _by_estimates_alone(
-    worth: Sequence[tuple[Sketch, npt.NDArray[np.int64]]], model: CostModel
-) -> list[Compared] | None:
+def _by_estimates_alone(worth: Worth, model: CostModel) -> list[Compared] | None:
     """Rows with their estimates, where a model has seen none like them, all on matrix units; else None.
 
     What it is told of an estimate is relative to a candidate's own arithmetic. Parts that are added up have more of it,
@@ -161,9 +187,7 @@ def _by_estimates_alone(
     ]
 
 
-def _worth_comparing(
-    sketches: Sequence[Sketch], far: float | None, rounds: int
-) -> list[tuple[Sketch, npt.NDArray[np.int64]]]:
+def _worth_comparing(sketches: Sequence[Sketch], far: float | None, rounds: int) -> Worth:
     """Sketches and the rows of each to compare: all sketches but those whose best estimate is far from the least."""
     rng, changed = np.random.default_rng(0), rounds > 0 and not any(sketch.tensorized for sketch in sketches)
     some = _some if rounds else _drawn
@@ -174,7 +198,7 @@ def _worth_comparing(
     return _near(likely, far if far is not None else FAR_CHANGED if changed else FAR)
 
 
-def _near(found: list[tuple[Sketch, npt.NDArray[np.int64]]], far: float) -> list[tuple[Sketch, npt.NDArray[np.int64]]]:
+def _near(found: Worth, far: float) -> Worth:
     """Those of the sketches, with rows of each, whose least estimate is not far from the least of all."""
     if far == math.inf or any(sketch.prior is None for sketch, _ in found):
         return found

@@ -22,7 +22,8 @@ class Sketch:
     Rows of a population are positions in the holes' choices. `limits` are masks over the columns, `features` an
     `(n, f)` matrix, `prior` the estimated seconds `(n,)` by which random candidates are drawn. Where these are
     `sure` they tell its candidates apart better than the cost model that ships: its default is the one of the least
-    estimate, and is taken untuned where that is near the least of all sketches.
+    estimate, and is taken untuned where that is near the least of all sketches. That model has seen none like an
+    `unseen` one: untuned it is taken or left by its estimate alone.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Sketch:
     describe: Callable[[Columns, int], npt.NDArray[np.float32]] | None = None
     prior: Callable[[Columns], npt.NDArray[np.float64]] | None = None
     sure: bool = False
+    unseen: bool = False
 
     @property
     def n_decisions(self) -> int:

@@ -18,6 +18,7 @@ from loopwright.search.cost_model.shipped import shipped_model
 from loopwright.search.named_workloads import conv2d_nhwc, matmul
 from loopwright.search.sketch import likely
 from loopwright.search.sketch.likely import CANDIDATES, KEPT, SURE, likeliest, likely_rows
+from loopwright.search.sketch.sketch import Sketch
 
 
 def test_a_convolution_to_few_channels_keeps_the_device_busy() -> None:
@@ -41,7 +42,7 @@ def test_an_untuned_schedule_is_the_same_each_time(target: str) -> None:
 
 
 def test_no_candidate_that_is_looked_at_has_a_lower_estimate() -> None:
-    task = lw.SearchTask(lambda: matmul(128, 768, 768), target="cuda model=h200")
+    task = lw.SearchTask(lambda: matmul(128, 768, 770), target="cuda model=h200")
     sketch = task.sketches[0]
     rows = np.concatenate([sketch.default[None], sketch.population.sample(np.random.default_rng(0), 512)])
     estimates_s = sketch.estimate(rows)
@@ -51,7 +52,7 @@ def test_no_candidate_that_is_looked_at_has_a_lower_estimate() -> None:
 
 @pytest.mark.slow(1.2)
 def test_the_shipped_model_likes_no_sketch_better_than_the_one_it_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = lw.SearchTask(lambda: matmul(128, 768, 768), target="cuda model=h200")
+    task = lw.SearchTask(lambda: matmul(128, 768, 770), target="cuda model=h200")
     model = shipped_model("cuda")
     assert model is not None
     assert task.default_schedule == likeliest(task.sketches, model)
@@ -65,6 +66,22 @@ def test_the_shipped_model_likes_no_sketch_better_than_the_one_it_chooses(monkey
         scores = model.predict(sketch.features(rows))[0]
         best.append((float(scores.max()), sketch.schedule(rows[int(np.argmax(scores))])))
     assert chosen == max(best)[1]
+
+
+def test_structures_that_the_model_has_seen_none_of_are_taken_by_their_estimate_alone() -> None:
+    model = shipped_model("cuda")
+    sketches = lw.SearchTask(lambda: matmul(128, 768, 768), target="cuda model=h200").sketches
+    first, *_ = unseen = [sketch for sketch in sketches if sketch.unseen]
+    assert likeliest(sketches, model) == first.schedule(first.default)
+    seen = [sketch for sketch in sketches if not sketch.unseen]
+    assert likeliest([*map(slowed, unseen), *seen], model) == likeliest(seen, model)
+
+
+def slowed(sketch: Sketch) -> Sketch:
+    """The sketch with ten times its estimates."""
+    prior = sketch.prior
+    assert prior is not None
+    return replace(sketch, prior=lambda c: 10 * prior(c))
 
 
 class Remembering(General):
@@ -83,7 +100,7 @@ class Remembering(General):
 def test_candidates_like_the_best_ones_are_looked_at_too(monkeypatch: pytest.MonkeyPatch) -> None:
     shipped = shipped_model("cuda")
     assert shipped is not None
-    task = lw.SearchTask(lambda: matmul(128, 768, 768), target="cuda model=h200")
+    task = lw.SearchTask(lambda: matmul(128, 768, 770), target="cuda model=h200")
     climbed, drawn = Remembering(shipped), Remembering(shipped)
     chosen = likeliest(task.sketches, climbed, rounds=0)
     monkeypatch.setattr(likely, "CLIMBS", 0)
@@ -113,7 +130,7 @@ def test_products_larger_than_any_that_was_learned_from_are_chosen_by_their_esti
 
 
 def test_changed_rows_have_lesser_estimates() -> None:
-    (sketch, *_) = lw.SearchTask(lambda: matmul(512, 768, 768), target="cuda model=h200").sketches
+    (sketch, *_) = lw.SearchTask(lambda: matmul(512, 768, 770), target="cuda model=h200").sketches
     assert sketch.prior is not None
     drawn = np.concatenate([sketch.default[None], sketch.population.sample(np.random.default_rng(0), CANDIDATES)])
     least_s = sketch.prior(sketch.columns(drawn)).min()

@@ -1,0 +1,148 @@
+"""Estimate of a product of matrices in slices: groups of a block's threads share the terms, and add up at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ...dialects.multiprocessor import BANKS, multiprocessor_of
+from ...dialects.target import WARP
+from ..sketch.hole import Columns
+from .gpu_model import GpuModel
+from .gpu_tile import PADDING, Array, GpuOperand, GpuReduce
+
+VECTOR = 4
+"""Elements that a thread copies, reads or writes at once, of 16 bytes."""
+ALIGNED = 8
+"""Elements behind a multiple of which, by `PADDING`, rows of terms begin in shared memory: vectors of eight of them are
+in different banks then."""
+SPARE = 128
+"""Elements of shared memory of a block beyond what is planned, at most: three blocks of 76 KB did not fit at a time
+where they would have filled all of it, and took 1.4 times their estimate (an H200)."""
+LOAD_ISSUES, COPY_ISSUES, FILL_ISSUES, TAIL_ISSUES = 0.43, 5.6, 10.4, 50.0
+"""Instructions of a vector that is read from shared memory beside multiply-adds, of one that is copied there, and
+around a fill, where the terms are no multiple of fills more. Fitted, as are the numbers below: to 857 candidates of 86
+products (an H200, drawn at random beside those of three networks), whose times it tells to within 6.7%; a fit to half
+of the products told those of the other half to within 7%. What is estimated least of a product's measured candidates
+takes 1.02 times the fastest one's time."""
+WIDE_CYCLES, STORED_CYCLES = 3.2, 0.34
+"""Cycles of shared memory that a warp's vectors take at least, and for each 128 bytes that are copied there."""
+FILL_BYTES, FIRST_BYTES = 40.0, 95.0
+"""Bytes that a multiprocessor gets from the second-level cache in a cycle beside other work, which bounds nothing
+measured and is a choice, and those of the first fills, beside which there is none."""
+FILL_CYCLES, WARP_CYCLES = 15.0, 7.0
+"""Cycles that a block's warps wait for each other in a fill, and more for each of them."""
+LACKING, ALIKE, EXPOSED = 0.29, 0.18, 1.4
+"""Warps of a scheduler whose time to issue passes with none ready, what a block that has a multiprocessor alone takes
+longer, and cycles of each four terms that nothing hides."""
+USUAL_SUMS, HEAVY = 48, 0.12
+"""Sums of a thread beyond which its registers leave the compiler less room, and what as many more take longer."""
+APART = 0.36
+"""Part of the shorter one of issuing and serving shared memory that does not pass beside the other."""
+COPY_CYCLES, BLOCK_CYCLES, HIDDEN = 690.0, 970.0, 0.38
+"""Cycles until a copy is there, those of a block before its first and behind its last fill, and the part of these that
+passes beside other blocks of a multiprocessor."""
+RESULT_ISSUES = 8.1
+"""Instructions of a result behind the last fill."""
+KERNEL_S, SECOND_S, JOINED_BYTES_PER_S = 1.24e-6, 1.03e-6, 7.7e12
+"""Seconds of a kernel that does nothing, of a second one, and bytes of parts that these write and read in a second."""
+CYCLES_PER_S = 1.98e9
+"""The clock of an H200."""
+SCALE = 1.5
+"""Seconds that other estimates of products say for each that they take: 1.53 in the mean of 49 products (an H200)."""
+
+
+@dataclass(frozen=True)
+class SlicedModel(GpuModel):
+    """The time of such a product, whose rows are read as vectors along the terms, in `parts` on blocks of their own.
+
+    `parts` names the hole of them, and is empty where there is none.
+    """
+
+    parts: str = ""
+
+    def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """Whole warps in each slice, parts of whole vectors, and as many results for all threads, beside others."""
+        own, (axis,) = self.threads(c) / self._slices(c), self.reduce
+        mask = (own % WARP == 0) & (axis.extent % (VECTOR * self._parts(c)) == 0)
+        mask &= np.all([self._tile(c, a) <= a.extent for a in self.axes], axis=0)
+        return np.asarray(mask & (self._accumulators(c) % self._slices(c) == 0) & super().limit(c))
+
+    @cached_property
+    def _numbers(self) -> tuple[str, ...]:
+        return (*super()._numbers, *((self.parts,) if self.parts else ()))
+
+    def _parts(self, c: Columns) -> Array:
+        return np.asarray(c[self.parts], dtype=np.float64) if self.parts else self._ones(c)
+
+    def _planned_tile(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
+        """Rows of terms begin `PADDING` elements behind a multiple of `ALIGNED`."""
+        words = super()._planned_tile(operand, sizes)
+        if operand.row:
+            return words
+        terms = sizes[self.reduce[0].name]
+        return np.asarray(words / terms * (terms + (PADDING - terms) % ALIGNED))
+
+    def _resident(self, c: Columns, planned: Array) -> Array:
+        return super()._resident(c, planned + SPARE)
+
+    def _depth_of(self, axis: GpuReduce, c: Columns) -> npt.NDArray[np.int64]:
+        return np.asarray(-(-super()._depth_of(axis, c) // self._parts(c).astype(np.int64)))
+
+    def _blocks(self, c: Columns) -> Array:
+        return super()._blocks(c) * self._parts(c)
+
+    def _fill(self, c: Columns) -> tuple[Array, Array, Array]:
+        """Of a fill: instructions of a warp, cycles of shared memory of a block, and bytes that it reads."""
+        rows, columns = self.axes
+        steps = self._step(c) / VECTOR
+        by_rows, by_columns = c[rows.inner].astype(np.float64), c[columns.virtual].astype(np.float64)
+        elements = (self._tile(c, rows) + self._tile(c, columns)) * self._step(c) * self._slices(c)
+        reads = by_rows + VECTOR * by_columns
+        issues = steps * (VECTOR * VECTOR * by_rows * by_columns + LOAD_ISSUES * reads)
+        (terms,) = self.reduce
+        tail = terms.extent % (self._step(c) * self._slices(c) * self._parts(c)) > 0
+        issues = issues + TAIL_ISSUES * tail + COPY_ISSUES * np.ceil(elements / VECTOR / self.threads(c)) + FILL_ISSUES
+        beside = np.maximum(WIDE_CYCLES, np.minimum(WARP, c[columns.thread]) * VECTOR / BANKS)
+        served = self.threads(c) / WARP * steps * (WIDE_CYCLES * by_rows + VECTOR * beside * by_columns)
+        return issues, served + STORED_CYCLES * elements / BANKS, elements * self.element_bytes
+
+    def _cycles(self, c: Columns) -> Array:
+        on, warps, stages = multiprocessor_of(self.target), self.threads(c) / WARP, c[self.stages].astype(np.float64)
+        issues, served, filled = self._fill(c)
+        joined = self.joined_elements(c) * self.element_bytes / on.shared_bytes_per_cycle
+        results = self._accumulators(c) / self._slices(c) * (self._slices(c) / VECTOR + RESULT_ISSUES)
+
+        heavy = 1 + HEAVY * np.maximum(0.0, self._accumulators(c) / USUAL_SUMS - 1)
+
+        def blocks(resident: Array) -> Array:
+            """Cycles of so many blocks at a time on a multiprocessor."""
+            of_scheduler = np.ceil(resident * warps / on.schedulers)
+            issued = (of_scheduler * (1 + ALIKE / resident) + LACKING) * issues * heavy
+            issued = issued + EXPOSED * self._step(c) / VECTOR
+            shared = resident * served
+            together = np.maximum(issued, shared) + APART * np.minimum(issued, shared)
+            alone = np.maximum(issues, COPY_CYCLES / (stages - 1))
+            fill = np.maximum(
+                np.maximum(together, resident * filled / FILL_BYTES) + FILL_CYCLES + WARP_CYCLES * warps, alone
+            )
+            first = resident * filled * np.minimum(stages - 1, self._fills(c)) / FIRST_BYTES
+            ends = resident * 2 * joined + of_scheduler * results + BLOCK_CYCLES + first
+            return np.asarray(self._fills(c) * fill + ends)
+
+        per_sm = self._resident(c, self.planned_elements(c))
+        count = np.ceil(self._blocks(c) / self.cores)
+        whole, rest = count // per_sm, count % per_sm
+        total = whole * blocks(per_sm) + np.where(rest > 0, blocks(np.maximum(1.0, rest)), 0.0)
+        return np.asarray(total - HIDDEN * BLOCK_CYCLES * np.maximum(0.0, whole + (rest > 0) - 1) * (per_sm > 1))
+
+    def seconds(self, c: Columns) -> Array:
+        """Seconds on the scale of other estimates of products."""
+        seconds = self._cycles(c) / CYCLES_PER_S + KERNEL_S
+        if self.parts:
+            results = self.outer * float(np.prod([float(a.extent) for a in self.axes]))
+            seconds = seconds + SECOND_S + 2 * self.element_bytes * results * c[self.parts] / JOINED_BYTES_PER_S
+        return np.asarray(SCALE * seconds)

@@ -1,0 +1,326 @@
+"""A product whose terms groups of a block of threads share, and whose rows are read along them: its plan and steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from ...dialects.attributes import Axis
+from ...dialects.buffers import buffer_shape
+from ...dialects.element import element_bytes
+from ...dialects.target import Target
+from ...passes.primitive import ScheduleError
+from ...passes.schedule.bind import Bind
+from ...passes.schedule.cache_read import CacheRead
+from ...passes.schedule.cache_write import CacheWrite
+from ...passes.schedule.compute_at import ComputeAt
+from ...passes.schedule.pipeline import Pipeline
+from ...passes.schedule.pragma import Pragma
+from ...passes.schedule.reverse_compute_at import ReverseComputeAt
+from ...passes.schedule.set_scope import SetScope
+from ...passes.schedule.storage_align import StorageAlign
+from ...passes.schedule.unroll import Unroll
+from ...passes.schedule.vectorize import Vectorize
+from ..estimates.gpu_model import GpuModel
+from ..estimates.gpu_tile import PADDING, GpuAxis, GpuOperand, GpuReduce, Span
+from ..estimates.sliced_model import ALIGNED, VECTOR, SlicedModel
+from ..sketch.draft import Draft
+from ..sketch.hole import Columns, Derived, Hole, Kind
+from ..structure.anchor import Anchor, Operand, anchor_of
+from ._ahead import may_be_packed_ahead
+from ._gpu_division import Division, joining_block, plan_division, sum_up, write_division
+from ._gpu_joins import loops_by_axis
+from ._gpu_large_tiles import LARGE_UNROLLED
+from ._gpu_tile_plan import product_of
+from ._gpu_tiles import in_registers, join_parts
+
+LEAST_PRODUCTS = 10_000_000
+"""Multiply-adds of a product, at least: the smallest that were measured have as many (544x144x128 takes 2.8 us so on an
+H200, and 3.8 by other structures)."""
+MOST_RESULTS = 1 << 22
+"""Results, at most. A choice: more keep all multiprocessors busy. Of ten products of one to three million results (an
+H200) two took 1 / 1.15 and 1 / 1.26 of the time, one 1.22 times as long by a tile that is not chosen any more."""
+MOST_AXES = 4
+"""Axes of the results, at most: those before rows and columns are on blocks of their own. A choice: two of a batch."""
+LEAST_SIDE = 32
+"""Rows and columns, at least: those of the smallest tiles, and what defaults have."""
+LEAST_TERMS = 64
+"""Terms of a product, at least: two slices of two fills of 16."""
+ROWS_THREADS, ROWS_INNER = (2, 4, 8, 12, 16), (2, 3, 4, 5, 6, 7, 8, 10, 12)
+"""Threads, and results of a thread, along rows. Neighbouring threads have neighbouring rows, so that a warp's vectors
+are in different banks: with four or eight rows side by side in a thread they would be in the same ones."""
+COLUMNS_VIRTUAL, COLUMNS_THREADS = (1, 2, 3), (8, 16, 32)
+"""Vectors of results of a thread, and threads, along columns."""
+SLICES, STEPS, STAGES = (2, 4, 8), (8, 16, 32), (2, 3, 4)
+"""Groups of threads that share the terms, terms of each in a fill of shared memory, and stages of the pipeline.
+
+Untuned on an H200 10.2 us for 196x1536x384 where 12.5 was chosen of other structures, 8.8 for 784x768x192 and 10.7, 7.5
+for 128x768x768 and 9.3, 20.1 for 128x3072x768 and 22.5. Written by hand (22 variants and some near the best of each)
+such kernels took 8.8, 8.2, 7.2 and 18.2, the best with 4 or 8 slices, 5 to 12 rows by 4 to 12 columns in a thread."""
+
+
+def is_sliced(anchor: Anchor, target: Target) -> bool:
+    """True for a product of few results by rows and columns of whole vectors, as float32, on CUDA devices."""
+    if target.kind != "cuda" or len(anchor.reduce) != 1 or len(anchor.operands) != 2:
+        return False
+    if not 2 <= len(anchor.spatial) <= MOST_AXES:
+        return False
+    (*_, rows, columns), (terms,) = anchor.spatial, anchor.reduce
+    if anchor.pads or element_bytes(anchor.element) != VECTOR or columns.extent % VECTOR:
+        return False
+    results = prod(axis.extent for axis in anchor.spatial)
+    work = results * terms.extent
+    if work < LEAST_PRODUCTS or results > MOST_RESULTS or terms.extent < LEAST_TERMS:
+        return False
+    if min(rows.extent, columns.extent) < LEAST_SIDE:
+        return False
+    found = factors_of_product(anchor)
+    return found is not None and all(_are_vectors(operand) for operand in found)
+
+
+def factors_of_product(anchor: Anchor) -> tuple[Operand, Operand] | None:
+    """The factors by rows, with terms side by side, and by columns, which lie side by side; None for others."""
+    (*_, rows, columns), (terms,) = anchor.spatial, anchor.reduce
+    by_rows = [o for o in anchor.operands if o.steps_along(terms.name) and rows.name in o.axes]
+    by_columns = [o for o in anchor.operands if columns.name in o.axes and _lies_by(o, columns.name)]
+    if len(by_rows) != 1 or len(by_columns) != 1 or by_rows[0].name == by_columns[0].name:
+        return None
+    found = by_rows[0], by_columns[0]
+    return found if columns.name not in found[0].axes and rows.name not in found[1].axes else None
+
+
+def _are_vectors(operand: Operand) -> bool:
+    """True for a factor whose rows begin at multiples of a vector."""
+    plain = all(e.const % VECTOR == 0 and len(e.axes()) <= 1 for e in operand.indices)
+    return plain and buffer_shape(operand.buffer)[-1] % VECTOR == 0
+
+
+def _lies_by(operand: Operand, columns: str) -> bool:
+    """True for a factor whose columns lie side by side, or one that is laid out so ahead."""
+    return operand.steps_along(columns) or may_be_packed_ahead(operand, (columns,))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The numbers of a product in slices: those of rows and of columns are threads, and results of a thread.
+
+    `fixed` are those that have one choice, which the model asks of tiles in general: virtual threads along rows,
+    elements of a vector, copies through registers and unrolled steps.
+    """
+
+    anchor: Anchor
+    factors: tuple[Operand, Operand]
+    rows: tuple[Hole, Hole]
+    columns: tuple[Hole, Hole, Hole]
+    slices: Hole
+    step: Hole
+    stages: Hole
+    fixed: tuple[Hole, Hole, Hole, Hole]
+    threads: Derived
+    width: Derived
+    tiles: tuple[Derived, Derived]
+
+    @property
+    def holes(self) -> list[Hole]:
+        return [*self.rows, *self.columns, self.slices, self.step, self.stages, *self.fixed]
+
+
+def write_sliced(draft: Draft, anchor: Anchor, divided: bool, target: Target) -> GpuModel:
+    """Tile a product by slices; the model of what came out. Blocks have parts of the terms where it is `divided`."""
+    division = plan_division(anchor, False) if divided else None
+    if division is not None:
+        anchor = write_division(draft, division)
+    plan = _plan(anchor)
+    draft.add(*plan.holes, plan.threads, plan.width, *plan.tiles)
+    model = _model(plan, division, target)
+    draft.limits.append(model.limit)
+    _write(draft, plan, model, division)
+    if division is not None:
+        model = replace(model, join=join_parts(draft, anchor.block, division).name)
+    draft.sure += 1
+    draft.unseen += 1
+    return model
+
+
+def _hole(block: str, name: str, choices: tuple[int, ...], wanted: int, kind: Kind = "tile") -> Hole:
+    return Hole.near(f"{block}_shared_{name}", choices, wanted, kind)
+
+
+def _fixed(block: str) -> tuple[Hole, Hole, Hole, Hole]:
+    return (
+        _hole(block, "rows_virtual", (1,), 1),
+        _hole(block, "vector", (VECTOR,), VECTOR, "vector"),
+        _hole(block, "registers", (0,), 0),
+        _hole(block, "unroll", (LARGE_UNROLLED,), LARGE_UNROLLED, "unroll"),
+    )
+
+
+def _plan(anchor: Anchor) -> _Plan:
+    block, factors = anchor.block, factors_of_product(anchor)
+    assert factors is not None
+    rows = (_hole(block, "rows_threads", ROWS_THREADS, 8, "threads"), _hole(block, "rows_inner", ROWS_INNER, 4))
+    columns = (
+        _hole(block, "columns_virtual", COLUMNS_VIRTUAL, min(COLUMNS_VIRTUAL)),
+        _hole(block, "columns_threads", COLUMNS_THREADS, 8, "threads"),
+        _hole(block, "columns_inner", (VECTOR,), VECTOR),
+    )
+    slices = _hole(block, "slices", SLICES, min(SLICES), "parts")
+    of_slice, counted = (rows[0], columns[1]), (rows[1], columns[0], slices)
+
+    def product(name: str, holes: tuple[Hole, ...]) -> Derived:
+        return Derived.of(f"{block}_shared_{name}", product_of([hole.name for hole in holes]), holes)
+
+    return _Plan(
+        anchor,
+        factors,
+        rows,
+        columns,
+        slices,
+        _hole(block, "step", STEPS, min(STEPS)),
+        _hole(block, "stages", STAGES, 2, "stages"),
+        _fixed(block),
+        product("all_threads", (slices, *of_slice)),
+        Derived.of(f"{block}_shared_width", partial(_width, rows[1].name, columns[0].name, slices.name), counted),
+        (product("row_tile", rows), product("column_tile", columns)),
+    )
+
+
+def _width(inner: str, virtual: str, slices: str, c: Columns) -> npt.NDArray[np.int64]:
+    """Results that a thread adds up side by side: as many as go evenly into all threads."""
+    return np.asarray(np.gcd(VECTOR, np.maximum(1, VECTOR * c[inner] * c[virtual] // c[slices])))
+
+
+def _model(plan: _Plan, division: Division | None, target: Target) -> SlicedModel:
+    (*others, rows, columns), (terms,) = plan.anchor.spatial, plan.anchor.reduce
+    extent = terms.extent if division is None else division.divided.extent
+    virtual, vector, registers, unroll = (hole.name for hole in plan.fixed)
+
+    def spans(*axes: Axis) -> tuple[Span, ...]:
+        return tuple(Span(((axis.name, 1),)) for axis in axes)
+
+    return SlicedModel(
+        target=target,
+        outer=prod(axis.extent for axis in others if division is None or axis.name != division.part),
+        axes=(
+            GpuAxis(rows.name, rows.extent, virtual, plan.rows[0].name, plan.rows[1].name),
+            GpuAxis(columns.name, columns.extent, *(hole.name for hole in plan.columns)),
+        ),
+        reduce=(GpuReduce(terms.name, extent, plan.step.name),),
+        operands=(
+            GpuOperand(spans(rows, terms), vector, "", run=terms.extent),
+            GpuOperand(spans(terms, columns), vector, columns.name, run=columns.extent),
+        ),
+        element_bytes=VECTOR,
+        stages=plan.stages.name,
+        registers=registers,
+        unroll=unroll,
+        split=plan.slices.name,
+        divided=terms.name,
+        sliced=True,
+        parts=division.parts.name if division is not None else "",
+    )
+
+
+def _write(draft: Draft, plan: _Plan, model: SlicedModel, parts: Division | None) -> None:
+    """Sums of slices in registers of their threads, then in shared memory, where all threads add them up."""
+    anchor = plan.anchor
+    (terms,) = anchor.reduce
+    fill, part, steps = draft.split(anchor.block, terms.name, (0, plan.slices, plan.step))
+    others = [n for n in draft.loops(anchor.block) if n not in (fill, part, steps)]
+    draft.order(anchor.block, (part, *others, fill, steps))
+    sums = draft.partial(anchor.block, part, 0)
+    found = anchor_of(draft.module, sums)
+    copy = f"{found.output}_tile"
+    draft.do(CacheWrite, block=sums, buffer=found.output, scope="local", label=copy)
+    division = Division(anchor.block, terms, plan.slices, True)
+    grid = _results(draft, plan, division)
+    draft.do(ComputeAt, block=copy, loop=grid, unit_loops=True)
+    draft.do(SetScope, block=copy, scope="shared")
+    copies = []
+    for operand in plan.factors:
+        label = f"{operand.name}_shared"
+        draft.do(CacheRead, block=sums, buffer=operand.name, scope="shared", label=label)
+        draft.do(CacheRead, block=sums, buffer=label, scope="local", label=f"{label}_own")
+        copies.append(label)
+    rank = len(plan.factors[0].indices)
+    draft.do(StorageAlign, block=copies[0], axis=rank - 2, factor=ALIGNED, offset=PADDING)
+    draft.do(ComputeAt, block=sums, loop=grid, unit_loops=True)
+    _tile(draft, plan, _Sums(sums, copy, grid), copies)
+    numbers = [*plan.holes, *([parts.parts] if parts is not None else [])]
+    resident = Derived.of(f"{anchor.block}_shared_resident", model.fitting_blocks, numbers)
+    draft.add(resident)
+    draft.do(Pragma, block=sums, loop=grid, blocks_per_sm=resident)
+    draft.settled |= {sums, copy, *copies, *(f"{label}_own" for label in copies)}
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """The block of the sums of slices, that of their copies, and the loop over blocks of threads."""
+
+    block: str
+    copy: str
+    grid: str
+
+    def loops(self, draft: Draft) -> list[str]:
+        """The loops over slices, rows and columns, and those over fills and the terms of one."""
+        block, below = draft.block(self.block), draft.loops(self.block, self.grid)
+        written = [str(e.as_axis()) for e in block.write_indices[0]]
+        axes = [*written, *(a.name for a in block.axes if a.reduce)]
+        return [next(loop for loop in below if loop in block.bound[axis].axes()) for axis in axes]
+
+
+def _results(draft: Draft, plan: _Plan, division: Division) -> str:
+    """Tile what is written, and have it add up the slices; the loop over blocks of threads."""
+    out = joining_block(draft, division)
+    loops = loops_by_axis(draft, division.final, out)
+    wide = [loops[axis.name] for axis in plan.anchor.spatial[-2:]]
+    taker = draft.block(out)
+    if (last := taker.write_indices[0][-1].as_axis()) is None or taker.bound[last].as_axis() != wide[-1]:
+        raise ScheduleError(None, f"'{out}' must write columns side by side")
+    inside = []
+    blocks = [loop for loop in draft.loops(out) if loop not in wide]
+    for loop, tile in zip(wide, plan.tiles, strict=True):
+        outer, inner = draft.split(out, loop, (0, tile))
+        blocks.append(outer)
+        inside.append(inner)
+    draft.order(out, (*blocks, *inside))
+    grid, results = draft.fuse(out, blocks), draft.fuse(out, inside)
+    draft.do(Bind, block=out, loop=grid, thread="blockIdx.x")
+    _, thread, vector = draft.split(out, results, (0, plan.threads, plan.width))
+    draft.do(Bind, block=out, loop=thread, thread="threadIdx.x")
+    draft.do(Vectorize, block=out, loop=vector)
+    sum_up(draft, division, out, thread)
+    return grid
+
+
+def _tile(draft: Draft, plan: _Plan, sums: _Sums, copies: list[str]) -> None:
+    """Divide a tile among threads, and bring its factors a fill at a time."""
+    name = sums.block
+    part, *_, rows, columns, fill, steps = sums.loops(draft)
+    own, row = draft.split(name, rows, plan.rows[::-1])
+    virtual, column, vector = draft.split(name, columns, plan.columns)
+    some, one = draft.split(name, steps, (0, VECTOR))
+    draft.order(name, (own, part, row, column, fill, some, one, virtual, vector))
+    draft.do(Bind, block=name, loop=own, thread="vthread")
+    thread = draft.fuse(name, [part, row, column])
+    draft.do(Bind, block=name, loop=thread, thread="threadIdx.x")
+    for loop in (one, virtual):
+        draft.do(Unroll, block=name, loop=loop)
+    draft.do(Vectorize, block=name, loop=vector)
+    draft.do(ReverseComputeAt, block=sums.copy, loop=thread)
+    in_registers(draft, sums.copy, draft.loops(sums.copy, thread))
+    for label, loop in zip(copies, (some, virtual), strict=True):
+        draft.do(ComputeAt, block=f"{label}_own", loop=loop, unit_loops=True)
+        in_registers(draft, f"{label}_own", draft.loops(f"{label}_own", loop))
+    for label in copies:
+        draft.do(ComputeAt, block=label, loop=fill, unit_loops=True)
+        whole = draft.fuse(label, draft.loops(label, fill))
+        _, of_thread, vectors = draft.split(label, whole, (0, plan.threads, VECTOR))
+        draft.do(Bind, block=label, loop=of_thread, thread="threadIdx.x")
+        draft.do(Vectorize, block=label, loop=vectors)
+    draft.do(Pragma, block=name, loop=some, auto_unroll_max_step=LARGE_UNROLLED)
+    draft.do(Pipeline, block=name, loop=fill, stages=plan.stages)

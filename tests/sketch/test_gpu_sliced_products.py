@@ -1,0 +1,105 @@
+"""Products in slices whose rows are read along their terms: right at ragged edges, found for whole vectors alone."""
+
+import numpy as np
+import pytest
+from effort import usual
+from gpu_programs import check_interpreted
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.passes.pipeline_text import apply_schedule
+from loopwright.search.named_workloads import matmul
+from loopwright.search.rules import _gpu_sliced_products
+from loopwright.search.sketch.sketch import Sketch
+
+CUDA = "cuda model=h200"
+
+
+def layer(rows: int, terms: int, columns: int, act: str = "", residual: bool = False) -> list[te.Tensor]:
+    x, w = te.placeholder((rows, terms), name="x"), te.placeholder((terms, columns), name="w")
+    bias = te.placeholder((1, columns), name="bias")
+    out, inputs = topi.add(topi.matmul(x, w), bias), [x, w, bias]
+    if act:
+        out = getattr(topi.nn, act)(out)
+    if residual:
+        inputs.append(te.placeholder((rows, columns), name="residual"))
+        out = topi.add(out, inputs[-1])
+    return [*inputs, out]
+
+
+def batch() -> list[te.Tensor]:
+    x, w = te.placeholder((3, 37, 64), name="x"), te.placeholder((3, 64, 36), name="w")
+    return [x, w, topi.nn.relu(topi.nn.batch_matmul(x, w, transpose_b=False))]
+
+
+def joined() -> list[te.Tensor]:
+    """Products of one matrix with several, as of queries, keys and values."""
+    x, w = te.placeholder((40, 256), name="x"), te.placeholder((256, 3, 64), name="w")
+    bias, k = te.placeholder((3, 1, 64), name="bias"), te.reduce_axis((0, 256), "k")
+    out = te.compute((3, 40, 64), lambda g, i, j: te.sum(x[i, k] * w[k, g, j], axis=k), name="products")
+    return [x, w, bias, topi.add(out, bias)]
+
+
+WORKLOADS = {
+    "batch": batch,
+    "joined": joined,
+    "aligned": lambda: matmul(64, 96, 128),
+    "ragged rows": lambda: matmul(50, 64, 256),
+    "ragged columns": lambda: layer(64, 128, 100, "relu"),
+    "ragged terms": lambda: layer(64, 132, 64, "gelu"),
+    "all ragged": lambda: layer(45, 204, 68, residual=True),
+    "slices longer than terms": lambda: layer(36, 68, 64, "gelu", residual=True),
+}
+
+
+def sliced(task: lw.SearchTask) -> list[Sketch]:
+    return [sketch for sketch in task.sketches if sketch.name.endswith("sliced_large")]
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.few(2)
+def test_products_in_slices_are_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interpreted: no races between copies of all threads and sums of a slice's, nor where slices are added up."""
+    monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
+    task = lw.SearchTask(WORKLOADS[name], target=CUDA)
+    found = sliced(task)
+    assert found
+    for sketch in found:
+        rows = sketch.sample(np.random.default_rng(2), usual(2))
+        check_interpreted(task.module, task.reference, map(sketch.schedule, (sketch.default, *rows)))
+
+
+def test_long_sums_are_also_divided_among_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
+    task = lw.SearchTask(lambda: layer(45, 512, 68, "gelu", residual=True), target=CUDA)
+    (sketch,) = (sketch for sketch in sliced(task) if "split" in sketch.name)
+    rows = sketch.sample(np.random.default_rng(2), usual(2))
+    check_interpreted(task.module, task.reference, map(sketch.schedule, (sketch.default, *rows)))
+
+
+def test_constant_weights_are_laid_out_by_their_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
+    x, w = te.placeholder((50, 68), name="x"), te.placeholder((64, 68), name="w", constant=True)
+    task = lw.SearchTask(lambda: [x, w, topi.dense(x, w)], target=CUDA)
+    inputs, (expected,) = task.reference.inputs, task.reference.expected
+    for sketch in sliced(task):
+        module = task.module.clone()
+        apply_schedule(module, sketch.schedule(sketch.default))
+        np.testing.assert_allclose(lw.interpret(module, *inputs), expected, atol=1e-4)
+
+
+def test_others_have_none() -> None:
+    """Small ones, rows of no whole vectors, and more results than keep all multiprocessors busy."""
+    for rows, columns, terms in ((64, 64, 64), (512, 513, 512), (512, 512, 501), (4096, 4096, 512)):
+        task = lw.SearchTask(lambda m=rows, n=columns, k=terms: matmul(m, n, k), target=CUDA)
+        assert not sliced(task)
+
+
+def test_rows_of_neighbouring_threads_are_neighbours() -> None:
+    """A warp then reads rows in different banks: threads with 4 or 8 rows of their own would meet in the same ones."""
+    task = lw.SearchTask(lambda: matmul(128, 768, 768), target=CUDA)
+    for sketch in sliced(task):
+        steps = sketch.template.split(",lw-")
+        (split,) = (step for step in steps if step.startswith("split") and "shared_rows_inner>" in step)
+        (inner, threads) = split.split("factors=")[1].strip("}").split(",")
+        assert inner.endswith("rows_inner>") and threads.endswith("rows_threads>")
