@@ -89,8 +89,8 @@ class SlicedModel(GpuModel):
     def _resident(self, c: Columns, planned: Array) -> Array:
         return super()._resident(c, planned + SPARE)
 
-    def _depth_of(self, axis: GpuReduce, c: Columns) -> npt.NDArray[np.int64]:
-        return np.asarray(-(-super()._depth_of(axis, c) // self._parts(c).astype(np.int64)))
+    def _depth_of(self, c: Columns, axis: GpuReduce) -> npt.NDArray[np.int64]:
+        return np.asarray(-(-super()._depth_of(c, axis) // self._parts(c).astype(np.int64)))
 
     def _blocks(self, c: Columns) -> Array:
         return super()._blocks(c) * self._parts(c)

@@ -33,10 +33,10 @@ def once(method: Asked[P, T]) -> Asked[P, T]:
     def asked(self: Any, c: Columns, /, *args: P.args, **kwargs: P.kwargs) -> T:
         if not isinstance(c, KnownColumns):
             return method(self, c, *args, **kwargs)
-        key = (method, id(self), *map(id, args))
+        key = (method, id(self), *map(id, args))  # these are kept with the result, so that none is another by then
         if key not in c.known:
-            c.known[key] = method(self, c, *args, **kwargs)
-        found: T = c.known[key]
+            c.known[key] = method(self, c, *args, **kwargs), self, args
+        found: T = c.known[key][0]
         return found
 
     return update_wrapper(asked, method)
