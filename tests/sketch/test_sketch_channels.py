@@ -221,6 +221,7 @@ def product_of_three_axes() -> list[te.Tensor]:
         (lambda: of_one_tap(8), False),
         (lambda: of_one_tap(64, constant=False), False),
         (lambda: of_one_tap(64, k=3), False),
+        (lambda: of_one_tap(4096), False),
         (product_of_three_axes, False),
     ],
 )
