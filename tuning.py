@@ -89,6 +89,8 @@ def optimize(
     net, device = opened(model), resolve_target(target)
     winograd = (UNTUNED_TILE,) if device.kind == "llvm" else ()
     tasks, weights = extract_tasks(net, device, winograd=winograd, precision=precision)
+    in_turn = sorted(zip(tasks, weights, strict=True), key=lambda pair: pair[0].instead_of is None)
+    tasks, weights = [task for task, _ in in_turn], [weight for _, weight in in_turn]  # a record alone is for its way
     place = _beside_or_cached(records, None if isinstance(model, Network) else model, net.name)
     if tasks:
         options = TuningOptions(

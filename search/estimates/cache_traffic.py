@@ -112,12 +112,14 @@ def bytes_into(
     cover: Mapping[str, Array],
     loops: Sequence[Loop],
     ways: Sequence[int] = (),
+    kept: Sequence[float] = (),
 ) -> list[Array]:
     """Return the bytes that loops around a tile, the innermost first, move into caches of some sizes, each `(n,)`.
 
     `cover` are the iterations of each axis in the tile. An operand that does not move along a loop is moved once for
     all its iterations where what one of them touches fits the cache; one that does has what iterations share once.
-    What is touched takes as much of a cache of so many `ways` as of the set that most of its lines share.
+    What is touched takes as much of a cache of so many `ways` as of the set that most of its lines share. `kept` are
+    the parts of the caches that keep it (`KEPT`).
     """
     around = dict(cover)
     touched = [operand.footprint(around) for operand in operands]
@@ -129,7 +131,7 @@ def bytes_into(
             o.footprint(around) if loop.axis in o.axes else old for o, old in zip(operands, touched, strict=True)
         ]
         for number, cache_bytes in enumerate(caches):
-            fits = taken[number] <= KEPT * cache_bytes
+            fits = taken[number] <= (kept[number] if kept else KEPT) * cache_bytes
             pairs = zip(operands, touched, moved[number], strict=True)
             moved[number] = [
                 np.where(fits, now if loop.axis in operand.axes else before, before * loop.trips)

@@ -96,6 +96,26 @@ least takes 1.37, 1.31, 1.28 and 1.30 times the best one with 0, 0.25, 0.5 and 1
 TURNED_CYCLES = 10.0
 """Cycles to turn a vector of results whose lanes are along another axis: of four such vectors sixteen loads of a part,
 twelve instructions that join these and eight that shuffle (a count, not a measurement)."""
+STREAMED_L2_BYTES_PER_CYCLE = 96
+"""Bytes from the second-level cache in a cycle that a sum waits for where it is of consecutive channels alone and its
+filters are packed ahead: more than the cache delivers (64), as both are read line after line and fetched ahead. Of 550
+candidates of 21 layers (two threads of an Emerald Rapids) what is estimated least takes 1.126, 1.076, 1.073 and 1.068
+times the best one with 32, 48, 64 and 96."""
+STREAMED_STORE_CYCLES, STREAMED_ONCE_CYCLES = 8.0, 2.0
+"""Cycles to load and store one of their accumulators, which come from the second-level cache: 1.068, 1.061 and 1.057
+times the best one with 2, 4 and 8 (as above). Where a register tile is a task of all terms they stay in registers: 32
+channels of 112x112 to 64 run at 100 GF/s so, at 79 with four such tiles a task (one core, seconds of the CPU)."""
+STREAMED_KEPT = 0.65
+"""Part of the second-level cache that keeps their filters, a megabyte of which are 256 channels to 1024: estimates rank
+0.59 with 0.5, 0.65 with this and with 0.75 and 0.9 (as above)."""
+STREAMED_LOAD_CYCLES = 0.8
+"""Cycles of a load from the first-level cache that their arithmetic does not hide: what is estimated least takes 1.057,
+1.051, 1.035 and 1.038 times the best one with 0, 0.3, 0.5 and 0.8 (as above). So tiles of 4 vectors by 6 pixels, of 10
+loads, come before those of 2 by 14, of 16, as 18 of 19 layers have it on one core (seconds of the CPU)."""
+STREAMED_STEP_CYCLES = 1.0
+"""Cycles around the arithmetic of a step. Of these candidates, few of which have small tiles, what is estimated least
+takes 1.035, 1.042 and 1.046 times the best one with 0, 1 and 2; with 0 tiles of 4 vectors by 4 pixels are chosen, of
+which 384 channels of 31x31 to 128 run at 88 GF/s, at 106 in tiles of 4 by 6 (one core, seconds of the CPU)."""
 FAR_L2 = 8
 """Panels of so many second-level caches go through memory whole. With 2 three of 58 default schedules change, in 1.01
 of the time; with 32 none (Zen 3)."""
@@ -134,7 +154,7 @@ class TileModel:
     tile leaves out the steps in which it reads nothing but padding. Where estimates alone choose among candidates
     they are `sure`: `EASED`, with sets of both caches asked, of trimmed tiles what is left, and `WAITED` for what
     caches deliver. Results that are `turned` are stored along the last rows. What moves along the lanes may be `asked`
-    for ahead.
+    for ahead. One whose operands lie line after line is `streamed`.
     """
 
     target: Target
@@ -159,6 +179,7 @@ class TileModel:
     sure: bool = False
     turned: bool = False
     asked: bool = False
+    streamed: bool = False
 
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The accumulators of a register tile, what it reads in vectors, and one broadcast fit the registers."""
@@ -298,7 +319,7 @@ class TileModel:
     def _transfers(self, c: Columns) -> Array:
         """Cycles that the caches and memory take to deliver what the first-level cache does not keep."""
         cover, loops, touched = self._register_tile(c), self._loops(c), (*self.operands, self.result)
-        levels = [(self.target.l1_bytes, L2_BYTES_PER_CYCLE)]
+        levels = [(self.target.l1_bytes, STREAMED_L2_BYTES_PER_CYCLE if self.streamed else L2_BYTES_PER_CYCLE)]
         if self.target.l3_bytes:
             shared_bytes = self.target.l3_bytes // self.target.cores
             levels += [(self.target.l2_bytes, L3_BYTES_PER_CYCLE), (shared_bytes, MEMORY_BYTES_PER_CYCLE)]
@@ -306,7 +327,8 @@ class TileModel:
             levels += [(self.target.l2_bytes, MEMORY_BYTES_PER_CYCLE)]
         of_l1 = self.target.l1_bytes // L1_WAY_BYTES if self.sure else 0
         ways = (of_l1, L2_WAYS if self.asks_sets or self.sure else 0, 0)[: len(levels)]
-        moved = bytes_into([size for size, _ in levels], touched, cover, loops, ways)
+        kept = (KEPT, STREAMED_KEPT, KEPT)[: len(levels)] if self.streamed else ()
+        moved = bytes_into([size for size, _ in levels], touched, cover, loops, ways, kept)
         return np.asarray(sum(one / rate for one, (_, rate) in zip(moved, levels, strict=True)))
 
     def _lost(self, c: Columns) -> Array:
@@ -356,10 +378,12 @@ class TileModel:
         steps = (self._register_tiles(c) if self.sure else tasks * middle) * total
         loads = sum((self._loads(c, operand, vectors) for operand in self.operands), np.zeros(len(rows)))
         slowed = steps * self._slowed(c)
-        arithmetic = slowed * np.maximum(fmas / FMA_PER_CYCLE, FMA_LATENCY)
+        shown = STREAMED_LOAD_CYCLES * loads + STREAMED_STEP_CYCLES if self.streamed else 0.0
+        arithmetic = slowed * (np.maximum(fmas / FMA_PER_CYCLE, FMA_LATENCY) + shown)
         transfers = self._transfers(c)
         moves = slowed * loads / LOADS_PER_CYCLE + transfers + steps * self._lost(c)
-        around = LOOP_CYCLES / self._unrolled(c) + STORE_CYCLES * fmas / np.maximum(block, 1.0)
+        stored = self._stored((middle == 1) & (block >= total))
+        around = LOOP_CYCLES / self._unrolled(c) + stored * fmas / np.maximum(block, 1.0)
         balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
         waited = WAITED * transfers if self.sure else 0.0
         cycles = (
@@ -386,6 +410,12 @@ class TileModel:
         vectors = np.ceil(last.extent / tile) * np.ceil(tile / lanes)
         rest = prod(extent for _, extent in self.outer) * prod(axis.extent for axis in others) * self.vector.extent
         return np.asarray(vectors * rest)
+
+    def _stored(self, once: npt.NDArray[np.bool_]) -> Array:
+        """Cycles to load and store an accumulator, which stays in a register where it is done at `once`."""
+        if not self.streamed:
+            return np.full(len(once), STORE_CYCLES)
+        return np.where(once, STREAMED_ONCE_CYCLES, STREAMED_STORE_CYCLES)
 
     def _taken(self, c: Columns) -> Array:
         """The part of steps in which a register tile reads anything but padding."""

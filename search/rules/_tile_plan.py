@@ -21,6 +21,7 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole, Kind, Limit
 from ..structure.anchor import Anchor, Operand
 from ..structure.strides import WIDEST_STRIDE
+from ._ahead import may_be_packed_ahead
 from ._lanes import threads_pay, upto
 from ._reduce_steps import UNROLLED, covers, divides, divides_badly, steps_of
 from ._row_panel import covers_padded, padded_blocks, panel_rows, row_operand, turned_rows
@@ -58,6 +59,9 @@ FEWEST_CHANNELS = 32
 """Terms along one axis of a sum, at least, for the same. With 3 channels and 11x11 taps the stem of AlexNet takes 4.6
 ms so, 2.8 by the model's choice; between 3 and 32 none was measured. Groups of filters are the model's, too: 1024
 channels of 14x14 in 32 groups take 1.23 ms so, 0.94 by its choice (a core of 16 of an Emerald Rapids)."""
+FEWEST_STREAMED = 16
+"""Channels of a convolution of one tap, at least, for estimates to choose: 16 of 112x112 to 96 take 202 us so, 233 by
+the model's choice (two threads of an Emerald Rapids); fewer were not measured."""
 LONG_SUM = 256
 """Terms of a sum, at least, for estimates to choose lanes along channels. With 27 terms the stem of Inception takes 6.6
 times as long as by the model's choice, that of YOLO 4, with 162 18x64x64 2.4 times; with 432 and more 1 / 1.28 of the
@@ -136,6 +140,26 @@ class TilePlan:
         channels = self.variant.vector[-1] != self.anchor.spatial[-1] and len(self.anchor.reduce) > 1
         deep = max(a.extent for a in self.anchor.reduce) >= FEWEST_CHANNELS and not self.variant.runs
         return channels and deep and terms >= LONG_SUM and not self.variant.windows
+
+    @property
+    def is_streamed(self) -> bool:
+        """True for lanes along channels of convolutions of one tap, channels last, whose filters may be packed ahead.
+
+        Estimates alone choose among them, in rounds: 21 layers take 1 / 1.10 of the time of the model's choice so (one
+        core of an Emerald Rapids, seconds of the CPU; 0.95 to 1.27), MobileNet v1 and v2 1 / 1.16 and 1 / 1.03 on two
+        threads. With filters of 2 MB and more, which come from further away than the second-level cache, they take 1.06
+        to 1.13 times as long by estimates (7x7x2048 to 512, a ResNet-50 on one core). Products were not measured.
+        """
+        anchor = self.anchor
+        free = self.variant.panel in ("ahead", "direct") and self.still is None and not self.variant.runs
+        if not free or len(anchor.reduce) != 1 or anchor.reduce[0].extent < FEWEST_STREAMED or anchor.pads:
+            return False
+        pixels = [o for o in anchor.operands if o not in self.moving]
+        windows = len(pixels) == 1 and any(e.as_axis() is None and not e.is_constant for e in pixels[0].indices)
+        elements = prod(a.extent for a in (*self.variant.vector, *anchor.reduce))
+        near = elements * element_bytes(anchor.element) < self.target.l2_bytes
+        packed = near and all(may_be_packed_ahead(o, self.variant.axes) for o in self.moving)
+        return packed and windows and pixels[0].indices[-1].as_axis() == anchor.reduce[0].name and len(self.rows) > 1
 
     @property
     def is_line(self) -> bool:
@@ -398,6 +422,7 @@ def tile_model(plan: TilePlan) -> TileModel:
         sure=plan.is_sure,
         turned=plan.variant.turned,
         asked=plan.ahead is not None,
+        streamed=plan.is_streamed,
     )
 
 

@@ -103,7 +103,8 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     """Apply all steps of a plan; the model of what came out."""
     model = tile_model(plan)  # before arguments that are packed ahead are replaced
     draft.add(*plan.numbers)
-    draft.sure += plan.is_sure or plan.is_line or is_product(plan.anchor, plan.target)
+    draft.sure += plan.is_sure or plan.is_line or plan.is_streamed or is_product(plan.anchor, plan.target)
+    draft.in_rounds |= plan.is_streamed
     draft.limits += block_limits(plan)
     if plan.still is not None:
         _keep_sums(draft, plan)

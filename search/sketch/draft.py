@@ -79,6 +79,8 @@ class Draft:
     """Number of these that tell candidates apart better than the cost model that ships."""
     unseen: int = 0
     """Number of these whose structure that cost model has seen none of."""
+    in_rounds: bool = False
+    """True where defaults are what becomes of candidates in rounds, however little is gained by the estimate."""
 
     @classmethod
     def of(cls, module: ModuleOp) -> Draft:
@@ -102,6 +104,7 @@ class Draft:
             [*self.models],
             self.sure,
             self.unseen,
+            self.in_rounds,
         )
 
     def with_steps(self, write: Callable[[Draft], object]) -> Draft | None:
@@ -188,9 +191,10 @@ class Draft:
         best = self._descended(drawn)
         if not len(best):
             return False
-        if rounds:
-            others = self._changed_in_rounds(np.concatenate([best, drawn[population.legal(drawn)]]), rounds)
-            if self._seconds(others).min() <= WORTH_ROUNDS * self._seconds(best[:1])[0]:
+        if rounds or self.in_rounds:
+            others = self._changed_in_rounds(np.concatenate([best, drawn[population.legal(drawn)]]), rounds or ROUNDS)
+            worth = 1.0 if self.in_rounds else WORTH_ROUNDS
+            if self._seconds(others).min() <= worth * self._seconds(best[:1])[0]:
                 best = self._descended(others)
         self._set_defaults(best[0])
         return True

@@ -82,7 +82,6 @@ class Compared:
             self.scores = np.concatenate([self.scores, model.predict(self.sketch.features(rows))[0]])
 
 
-@collector_paused()
 def likeliest(
     sketches: Sequence[Sketch],
     model: CostModel | None = None,
@@ -90,29 +89,42 @@ def likeliest(
     rounds: int = STEPS,
     near: float = SURE,
 ) -> str:
-    """Return the schedule that a model predicts to be the fastest, of all sketches.
+    """Return the schedule of `likeliest_candidate`."""
+    sketch, row = likeliest_candidate(sketches, model, doubt, rounds, near)
+    return sketch.schedule(row)
+
+
+@collector_paused()
+def likeliest_candidate(
+    sketches: Sequence[Sketch],
+    model: CostModel | None = None,
+    doubt: float = 0.0,
+    rounds: int = STEPS,
+    near: float = SURE,
+) -> tuple[Sketch, npt.NDArray[np.int64]]:
+    """Return the candidate that a model predicts to be the fastest, of all sketches, as its sketch and row.
 
     With a `doubt` the first sketch's defaults stay unless it is predicted to be faster by more than that, in the
     model's scores, and where the rules give no estimate for the model to correct. The defaults of a sketch whose
     estimates are sure are taken where they are estimated at no more than `near` times those of the first.
     Without a model it is the one with the least estimated seconds among the first sketch's defaults and random
-    candidates, and the defaults where it has no estimate. The same sketches and model give the same schedule.
+    candidates, and the defaults where it has no estimate. The same sketches and model give the same candidate.
     """
     if model is None:
         first = sketches[0]
         rows = _drawn(first, CANDIDATES // 8) if first.prior is not None else first.default[None]
-        return first.schedule(_by_estimate(first, rows)[0])
+        return first, _by_estimate(first, rows)[0]
     sketches, worth = _seen(sketches, rounds)
     first = sketches[0]
     if (sure := sure_near_the_least(sketches, near)) is not None:
-        return sure.schedule(sure.default)
+        return sure, sure.default
     if doubt and first.prior is None:
-        return first.schedule(first.default)
+        return first, first.default
     found = compared(sketches, model, rounds=rounds) if worth is None else _compare(worth, model)
     best = max(found, key=lambda each: float(each.scores.max()))
     if doubt and best.scores.max() <= model.predict(first.features(first.default[None]))[0][0] + doubt:
-        return first.schedule(first.default)
-    return best.sketch.schedule(best.rows[int(np.argmax(best.scores))])
+        return first, first.default
+    return best.sketch, best.rows[int(np.argmax(best.scores))]
 
 
 def _seen(sketches: Sequence[Sketch], rounds: int) -> tuple[Sequence[Sketch], Worth | None]:

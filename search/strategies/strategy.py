@@ -54,6 +54,7 @@ class Strategy(ABC):
         self._described: dict[tuple[int, tuple[int, ...]], Floats] = {}
         """Features of what is being measured."""
         self._left: list[Proposal] = []
+        self._begun: list[tuple[int, tuple[int, ...]]] = []
 
     @abstractmethod
     def _propose(self, model: CostModel, count: int) -> list[Proposal]:
@@ -67,6 +68,11 @@ class Strategy(ABC):
     def skip(self, schedule: str) -> None:
         """Never propose a candidate with this schedule."""
         self._schedules.add(schedule)
+
+    def begin_from(self, space: int, row: tuple[int, ...]) -> None:
+        """Take a candidate for one of the fastest before it is measured; who asks has it measured."""
+        self._begun.append((space, row))
+        self._seen.add((space, row))
 
     def observe(self, space: int, row: Sequence[int], time_s: float) -> None:
         """Take in a measured candidate; an infinite time is a failure."""
@@ -114,11 +120,12 @@ class Strategy(ABC):
                 self._features[n] = np.asarray(features, dtype=np.float32)
 
     def _fastest(self, space: int, most: int) -> Rows:
-        """The fastest measured rows of a space, at most so many."""
+        """The fastest measured rows of a space, at most so many, and those that a search began from."""
         right = [(time_s, row) for s, row, time_s in self._measured if s == space and np.isfinite(time_s)]
-        if not right or self.spaces[space].left_out:
+        begun = [row for s, row in self._begun if s == space]
+        if not (right or begun) or self.spaces[space].left_out:
             return self._none(space)
-        return matrix([row for _, row in sorted(right)[:most]])
+        return matrix([*dict.fromkeys([row for _, row in sorted(right)[:most]] + begun)])
 
     def _none(self, space: int) -> Rows:
         """No rows of a space."""

@@ -185,14 +185,20 @@ class TaskTuner:
         if make is Evolution and options.cost_model == "random":
             make = partial(Evolution, settings=EvolutionSettings(estimated=0.0))
         strategy = make(self.task.spaces, seed=options.seed, note=self._progress.note)
+        if self.task.default_candidate is not None:
+            strategy.begin_from(*self.task.default_candidate)
         for record in self._to_recall:
             self._recall(strategy, record)
         return strategy
 
     def _recall(self, strategy: Strategy, record: Record) -> None:
         """Let the search learn from a record, if its decisions still mean the same, and never propose it again."""
-        self.skips_default = self.skips_default or record.schedule == self.task.default_schedule
         strategy.skip(record.schedule)
+        if record.schedule == self.task.default_schedule:
+            self.skips_default = True
+            if self.task.default_candidate is not None:
+                strategy.observe(*self.task.default_candidate, record.time_s)
+                return
         for space in strategy.spaces:
             if space.name == record.sketch and len(record.decisions) == space.n_decisions:
                 row = np.array(record.decisions, dtype=np.int64)
@@ -244,6 +250,12 @@ class TaskTuner:
         finally:
             self._records.save()
         return self.state.done - before
+
+    @property
+    def begins_alone(self) -> bool:
+        """True where the first round is the untuned schedule alone, which others are then bred from."""
+        alone = not self.measurer.options.overlap and self.task.default_candidate is not None
+        return alone and not self.trials
 
     def think_ahead(self, count: int) -> None:
         """Propose the first `count` candidates of the next round, while a round of another task ends."""
@@ -409,6 +421,8 @@ class TaskTuner:
         record = record_of(self.task, trial, measurement, self.measurer, self.options, Role.TRIAL)
         if proposal is not None:
             self.strategy.observe(proposal.space, proposal.row, record.time_s)
+        elif self.task.default_candidate is not None:
+            self.strategy.observe(*self.task.default_candidate, record.time_s)
         if self.task.passes_over(record):
             self.refused += 1
             return

@@ -50,6 +50,10 @@ class Tunable(Protocol):
     def default_schedule(self) -> str: ...
 
     @property
+    def default_candidate(self) -> tuple[int, tuple[int, ...]] | None:
+        """The untuned schedule as a space and its row, which a search begins from; None where it is of no space."""
+
+    @property
     def flop(self) -> float: ...
 
     @property
@@ -86,6 +90,11 @@ class TuningError(Error):
 
 class OfSketches:
     """A Tunable whose trials are of sketches, as records tell by their field `template`."""
+
+    @property
+    def default_candidate(self) -> tuple[int, tuple[int, ...]] | None:
+        """Return None: the untuned schedule is known as text alone."""
+        return None
 
     def tried(self, record: Record) -> bool:
         """True for the record of a trial of sketches."""

@@ -23,7 +23,7 @@ from ..records import file as rec
 from ..records.file import Record
 from ..records.network_files import TunedNetwork, WeightedTask, write_network
 from ..report.notebook import task_table
-from ..task import SearchTask, TaskInSearch
+from ..task import SearchTask, in_search
 from ..template.in_search import TemplateInSearch
 from ..template.task import TemplateTask
 from . import callback
@@ -39,7 +39,7 @@ from .run_off import RUN_OFF_SHARE
 from .sentences import none_is_new
 from .state import SchedulerState, TaskRow, ways_of, weighted_sum
 from .table import SchedulerProgress
-from .task_strategy import Objective, TaskHistory, TaskStrategy, make_strategy
+from .task_strategy import Objective, TaskHistory, TaskStrategy, far_behind, make_strategy
 
 SchedulableTask = SearchTask | TemplateTask | TuningTask
 
@@ -193,7 +193,7 @@ class _Run:
         self.tuners = [
             # Seeds differ, so that tasks that are alike are not unlucky alike.
             TaskTuner(
-                _tunable(task),
+                _tunable(task, model),
                 replace(
                     common,
                     cost_model=model,
@@ -254,6 +254,7 @@ class _Run:
             history = state.rows[chosen].history
             history.latencies_s.append(state.rows[chosen].latency_s)
             history.alive = done > 0 and not tuner.exhausted
+            self._leave_slow_ways()
             state.next_task = self._choose()
             self.progress.round(state, chosen)
 
@@ -261,12 +262,17 @@ class _Run:
         """Search one task for a round; returns the trials, none where its data does not fit into memory."""
         state, tuner = self.state, self.tuners[number]
         try:
-            done = tuner.round(min(self.trials_per_round, state.total - state.done), partial(self._think_ahead, number))
+            most = 1 if tuner.begins_alone else self.trials_per_round
+            done = tuner.round(min(most, state.total - state.done), partial(self._think_ahead, number))
         except NotEnoughMemory as error:
             self.progress.note(f"task {number} {tuner.task.name} is left out: {error}")
             return 0
         self._keep_data(number)
         return done
+
+    def _leave_slow_ways(self) -> None:
+        for number in far_behind([row.history for row in self.state.rows], self.state.ways):
+            self.state.rows[number].history.alive = False
 
     def _think_ahead(self, number: int) -> None:
         """Have the task that is likely the next one propose its first candidates, while the round of another ends.
@@ -421,10 +427,10 @@ def _begun(task: SchedulableTask, options: TuningOptions) -> str | CostModel:
     return asked.grounded(options).cost_model if isinstance(asked, SearchTask) else options.cost_model
 
 
-def _tunable(task: SchedulableTask) -> Tunable:
+def _tunable(task: SchedulableTask, model: str | CostModel) -> Tunable:
     if isinstance(task, TemplateTask):
         return TemplateInSearch(task)
-    return task if isinstance(task, TuningTask) else TaskInSearch(task)
+    return task if isinstance(task, TuningTask) else in_search(task, model)
 
 
 def _measure_options(task: SchedulableTask) -> MeasureOptions:

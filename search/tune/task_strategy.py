@@ -18,6 +18,11 @@ _MORE_ROUNDS = 5
 """Rounds that a task must have had beyond all others of its group before it may be found unlike them. A choice."""
 
 
+FAR_BEHIND = 1.5
+"""Times the latency of the fastest way to compute the same from which on a way is not tuned on. A choice: on CPUs,
+whose first trial is the untuned schedule, a search seldom gains more."""
+
+
 @dataclass
 class TaskHistory:
     """Progress of a task: the best latency in seconds after each round (infinity: none was right yet).
@@ -130,6 +135,17 @@ class Gradient:
         if task.flop_per_s < best / self.beta and task.rounds > many:
             return []
         return others
+
+
+def far_behind(tasks: Sequence[TaskHistory], ways: Sequence[Sequence[int]]) -> list[int]:
+    """The numbers of tasks that take far longer than another way to compute the same, each of which had a round.
+
+    `ways` are numbers of tasks, together where they compute the same.
+    """
+    tried = [way for way in ways if all(tasks[number].rounds for number in way)]
+    least_s = [min(tasks[number].latency_s for number in way) for way in tried]
+    pairs = zip(tried, least_s, strict=True)
+    return [n for way, best_s in pairs for n in way if tasks[n].latency_s > FAR_BEHIND * best_s]
 
 
 def make_strategy(name: str) -> TaskStrategy:

@@ -282,7 +282,10 @@ def test_searches_start_from_the_shipped_model() -> None:
     on_cpu = made(ZEN)
     assert isinstance(on_cpu, Grounded)
     assert on_cpu.ground is shipped_model("llvm")
-    assert made("llvm cores=2") == "trees"
+    on_cores = made("llvm model=skylake-avx512 cores=2")
+    assert isinstance(on_cores, Grounded)
+    assert on_cores.ground is shipped_model("llvm")
+    assert made("llvm arch=aarch64 cores=2") == "trees"
     assert made("cuda model=h200", transfer=False) == "trees"
     assert made("cuda model=h200", cost_model="rank") == "rank"
 

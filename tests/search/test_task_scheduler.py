@@ -24,13 +24,15 @@ from patience import PATIENCE_S, wait_until
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.host_memory import NotEnoughMemory
-from loopwright.search.cost_model import Linear
+from loopwright.search.cost_model import Linear, make_model
 from loopwright.search.cost_model.shared import SharedModel
 from loopwright.search.cost_model.shipped import shipped_model
 from loopwright.search.measure.measurer import MeasureTask
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import Record, Role
+from loopwright.search.sketch.one_core import as_on_one_core
 from loopwright.search.sketch.population import Rows
+from loopwright.search.strategies.evolution import Evolution
 from loopwright.search.tune.kept_data import KeptData
 from loopwright.search.tune.loop import TuningOptions, TuningTask
 from loopwright.search.tune.table import NetworkLines
@@ -355,12 +357,13 @@ def test_one_model_for_all_tasks_carries_over() -> None:
     assert latency_s[True] < latency_s[False]
 
 
-@pytest.mark.parametrize(("target", "is_led"), [("cuda model=h200", True), ("llvm cores=2", False)])
+@pytest.mark.parametrize(("target", "cores"), [("cuda model=h200", 0), ("llvm model=skylake-avx512 cores=2", 2)])
 @pytest.mark.parametrize(("alone", "trials"), [(True, 8), (False, 8), (False, 12)])
 @pytest.mark.few(2)
 def test_the_first_batch_follows_the_model_that_ships(
-    target: str, is_led: bool, alone: bool, trials: int, tmp_path: Path
+    target: str, cores: int, alone: bool, trials: int, tmp_path: Path
 ) -> None:
+    """On several cores of a CPU it is the model of one, asked of candidates as on one."""
     task = lw.SearchTask("matmul", (64, 64, 64, "float32"), target=target)
     options = quietly(trials, cost_model="trees", records=tmp_path / "records.jsonl")
     if alone:
@@ -368,14 +371,37 @@ def test_the_first_batch_follows_the_model_that_ships(
     else:
         lw.TaskScheduler([task]).tune(options, MEASURE)
     found = [r for r in trials_of(tmp_path / "records.jsonl") if r.sketch != "default"]
-    found = [r for r in found if r.round == 1]
+    found = [r for r in found if r.round == found[0].round]
     assert len(found) >= 7
-    assert all((r.predicted is not None) == is_led for r in found)
-    if is_led:
-        model, sketches = shipped_model("cuda"), {s.name: s for s in task.sketches}
-        assert model is not None
-        expected = [model.predict(sketches[r.sketch].features(np.array([r.decisions])))[0][0] for r in found]
-        np.testing.assert_allclose([r.predicted or 0.0 for r in found], expected, rtol=1e-6)
+    model, sketches = shipped_model("llvm" if cores else "cuda"), task.sketches
+    if cores:
+        alone_target = replace(task.target, cores=1)
+        sketches = as_on_one_core(sketches, task.compute_dag.for_target(alone_target), alone_target, cores)
+    assert model is not None
+    rows = {s.name: s for s in sketches}
+    expected = [model.predict(rows[r.sketch].features(np.array([r.decisions])))[0][0] for r in found]
+    np.testing.assert_allclose([r.predicted or 0.0 for r in found], expected, rtol=1e-6)
+
+
+def test_each_task_of_a_network_on_a_cpu_is_tried_untuned_before_others_are_bred_from_it(tmp_path: Path) -> None:
+    tasks = [lw.SearchTask("matmul", (n, 64, 64, "float32"), target="llvm cores=2") for n in (32, 64, 96)]
+    lw.TaskScheduler(tasks).tune(quietly(8, cost_model="trees", records=tmp_path / "records.jsonl"), MEASURE)
+    found = trials_of(tmp_path / "records.jsonl")
+    assert [r.workload_hash for r in found[:3]] == [task.compute_dag.hash for task in tasks]
+    assert {r.sketch for r in found[:3]} == {"default"}
+    assert "default" not in {r.sketch for r in found[3:]}
+    assert [r.schedule for r in found[:3]] == [task.default_schedule for task in tasks]
+
+
+def test_a_search_breeds_from_the_untuned_schedule() -> None:
+    task = lw.SearchTask("matmul", (64, 64, 64, "float32"), target="llvm cores=2")
+    space, row = task.default_candidate
+    assert task.sketches[space].schedule(np.array(row)) == task.default_schedule
+    strategy = Evolution(task.sketches)
+    strategy.begin_from(space, row)
+    assert row in {tuple(each) for each in strategy._fastest(space, 1).tolist()}
+    proposals = strategy.propose(make_model("roofline", 0), 64)
+    assert (space, row) not in {(p.space, p.row) for p in proposals}
 
 
 def test_a_shared_model_keeps_features_of_other_widths_apart() -> None:
@@ -438,7 +464,7 @@ def test_search_tasks_are_tuned_and_applied(tmp_path: Path) -> None:
     scheduler = lw.TaskScheduler(tasks, [2, 1, 1], load_records=tmp_path / "net.jsonl")
     assert scheduler.groups[0] == scheduler.groups[1] != scheduler.groups[2]
     result = scheduler.tune(TuningOptions(num_measure_trials=9, batch_size=3, progress=False, final_laps=2))
-    assert [row.tuning.done for row in result.state.rows] == [3, 3, 3]
+    assert sum(row.tuning.done for row in result.state.rows) == 9
     assert all(b is not None and b.ok for b in result.best)
     a, b = np.ones((8, 9), np.float32), np.ones((9, 16), np.float32)
     assert np.array_equal(tasks[1].apply_best(tmp_path / "net.jsonl")(a, b), np.full((8, 16), 9, np.float32))

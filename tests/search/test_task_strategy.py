@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.search.tune.task_strategy import Gradient, RoundRobin, TaskHistory, make_strategy
+from loopwright.search.tune.task_strategy import (
+    FAR_BEHIND,
+    Gradient,
+    RoundRobin,
+    TaskHistory,
+    far_behind,
+    make_strategy,
+)
 
 
 def histories(*latencies: Sequence[float], flop: float = 1.0, group: str | None = None) -> list[TaskHistory]:
@@ -67,6 +74,11 @@ def test_of_two_ways_the_slower_has_to_gain_what_makes_it_the_faster() -> None:
     assert near == [pytest.approx(1.0 / 8), pytest.approx(1.0 - 1.1 * 7 / 8)] and far == [pytest.approx(1.0 / 8), 0.0]
     failed = histories([1.0], [math.inf])
     assert Gradient().choose(failed, faster) == 0, "there is an objective without it"
+
+
+def test_a_way_that_is_far_behind_another_one_is_found_when_each_was_tried() -> None:
+    tasks = histories([1.0], [1.01 * FAR_BEHIND], [0.99 * FAR_BEHIND], [9.0], [1.0], [])
+    assert far_behind(tasks, [[0, 1, 2], [3], [4, 5]]) == [1]
 
 
 def test_the_objective_counts_the_fastest_of_the_ways_to_compute_the_same() -> None:

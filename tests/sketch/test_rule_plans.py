@@ -148,3 +148,12 @@ def test_rows_are_reduced_where_nobody_says_how_many_threads_a_block_may_have(le
     task = lw.SearchTask(rows_of, args=(length,), target="opencl cores=2 warp_size=1")
     sketch = generate_sketches(task.module, task.target)[0]
     assert [max(h.choices) for h in sketch.holes if h.name.endswith("_threads")] <= [256]
+
+
+def test_elements_that_lanes_would_gather_come_one_by_one_in_every_candidate() -> None:
+    x = te.placeholder((3, 100, 3, 100), name="x")
+    put_together = te.compute((300, 300), lambda i, j: x[i % 3, i // 3, j % 3, j // 3] + 1.0, name="put_together")
+    sums = te.compute((3, 100, 3, 100), lambda p, i, q, j: x[p, i, q, j] + 1.0, name="sums")
+    (apart,), (in_rows,) = (lw.SearchTask([x, made], target=CPU).sketches for made in (put_together, sums))
+    assert [hole.name for hole in apart.holes] == ["put_together_vectors"]
+    assert {hole.name for hole in in_rows.holes} == {"sums_vectors", "sums_lanes"}

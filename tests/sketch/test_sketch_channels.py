@@ -199,3 +199,49 @@ def test_pixels_that_several_taps_read_have_registers(stride: int, dilation: int
         tiles = c["yy_rows"] * c["xx_rows"] * c["vectors"]
         assert tiles + c["vectors"] + max(1, again * c["rc_unroll"]) <= 16
     assert several
+
+
+def of_one_tap(channels: int, constant: bool = True, k: int = 1) -> list[te.Tensor]:
+    data = te.placeholder((1, 14, 14, channels), name="data")
+    kernel = te.placeholder((k, k, channels, 128), name="kernel", constant=constant)
+    return [data, kernel, topi.nn.relu(topi.nn.conv2d_nhwc(data, kernel, 1, k // 2))]
+
+
+def product_of_three_axes() -> list[te.Tensor]:
+    a, b = te.placeholder((4, 32, 64), name="a"), te.placeholder((64, 96), name="b", constant=True)
+    k = te.reduce_axis((0, 64), name="k")
+    return [a, b, te.compute((4, 32, 96), lambda n, i, j: te.sum(a[n, i, k] * b[k, j], axis=k), name="out")]
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize(
+    ("made", "sure"),
+    [
+        (lambda: of_one_tap(64), True),
+        (lambda: of_one_tap(8), False),
+        (lambda: of_one_tap(64, constant=False), False),
+        (lambda: of_one_tap(64, k=3), False),
+        (lambda: of_one_tap(4096), False),
+        (product_of_three_axes, False),
+    ],
+)
+@pytest.mark.few(6)
+def test_one_tap_channels_last_is_chosen_by_estimates(made: Workload, sure: bool, cores: int) -> None:
+    task = lw.SearchTask(made, target=f"llvm model=skylake-avx512 cores={cores}")
+    found = {s.name: s.sure for s in task.sketches if s.name in ("ff_ahead", "ff_direct", "j_ahead", "j_direct")}
+    expected = sure or (made is product_of_three_axes and cores == 1)  # products are chosen by theirs
+    assert found and set(found.values()) == {expected}
+
+
+def test_sums_of_one_tap_stay_in_registers() -> None:
+    """A tile of 4 vectors by 6 pixels is a task of all channels; that of four such was chosen, in blocks of 64."""
+    task = lw.SearchTask(lambda: of_one_tap(256), target="llvm model=skylake-avx512 cores=2")
+    number, row = task.default_candidate
+    sketch = task.sketches[number]
+    c = {name.removeprefix("compute_"): int(v[0]) for name, v in sketch.columns(np.array([row])).items()}
+    assert c["rc_unroll"] * c["rc_block"] >= 256 and c["yy_tile"] == c["xx_tile"] == c["vector_tile"] == 1
+    rows = np.repeat([row], 2, axis=0)
+    tile = next(n for n, hole in enumerate(sketch.holes) if hole.name == "compute_yy_tile")
+    rows[1, tile] = sketch.holes[tile].choices.index(2)
+    estimates_s = sketch.estimate(rows)
+    assert estimates_s is not None and estimates_s[0] < estimates_s[1]
