@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, f32, f64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects.attributes import Axis
 from ...dialects.loop import BlockOp, blocks_in, buffer_type
@@ -33,6 +33,11 @@ class Plan:
     window: Window
     data: SSAValue
     kernel: SSAValue
+
+    @property
+    def element(self) -> Attribute:
+        """The type of the data, and of all that is made of it."""
+        return element_type(self.data)
 
 
 @dataclass(frozen=True)
