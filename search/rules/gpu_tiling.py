@@ -16,6 +16,7 @@ from math import prod
 from typing import ClassVar
 
 from ...dialects.attributes import Axis
+from ...dialects.element import element_bytes
 from ...dialects.target import Target
 from ..estimates.gpu_model import GpuModel
 from ..sketch.draft import Draft
@@ -24,7 +25,7 @@ from ..structure.anchor import Anchor
 from ..structure.gpu_chains import Shape, chains_of
 from ._gpu_factors import parts_of
 from ._gpu_large_tiles import is_large
-from ._gpu_tile_plan import GpuVariant
+from ._gpu_tile_plan import SMALL, GpuVariant
 from ._gpu_tiles import write_tiling
 from ._structures import tile_anchors
 
@@ -36,6 +37,14 @@ DEEPEST_UNDIVIDED = 64
 MOST_DIVIDED = 1 << 20
 """Results up to which a reduction may be divided. A choice: more keep all multiprocessors busy, and parts of each cost
 memory."""
+
+MOST_OF_DEEP, MOST_TAPS = 1 << 16, 25
+"""Results and places of a window up to which a convolution may be divided among blocks, and again among the threads of
+each. 512 channels of 7x7 take 10.2 us so at best, untuned 15.4 before (an H200), 448 of 14x14 with stride 2 10.8 and
+12.4, 256 of 7x7 to 512 in batches of 2 12.9 and 14.9, 256 of 14x14 12.2 and 12.5. 64 of 13x13 with windows of 7x7 in
+batches of 4 took 20.0, chosen by the cost model, and 14.8."""
+WORD = 4
+"""Bytes of an element, those of float32: nobody has measured others."""
 
 SHORTEST_RUN = 4
 """Filters of a group, at least, that are tiled as those of one convolution are. A choice: one vector of results. On an
@@ -94,10 +103,19 @@ def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:
             yield GpuVariant(group, split=True)
         if divided and parts_of(deepest, True) and len(group) == 1:
             yield GpuVariant(group, sliced=True)
+            if is_deep_window(anchor):
+                yield GpuVariant(group, split=True, sliced=True)
         if len(group) == 1 and is_large(anchor):
             yield GpuVariant(group, large=True)
             if parts_of(deepest, False):
                 yield GpuVariant(group, split=True, large=True)
+
+
+def is_deep_window(anchor: Anchor) -> bool:
+    """True for windows of many channels whose results are few tiles."""
+    taps = [a.extent for a in anchor.reduce if a.extent <= SMALL]
+    deep = 1 < prod(taps) <= MOST_TAPS and bool(anchor.pads) and element_bytes(anchor.element) == WORD
+    return deep and prod(a.extent for a in anchor.spatial) <= MOST_OF_DEEP
 
 
 def _axis_of_runs(anchor: Anchor) -> str:
