@@ -54,6 +54,21 @@ def test_candidates_are_right(images: int, size: int, monkeypatch: pytest.Monkey
         np.testing.assert_allclose(found, task.reference.expected[0], rtol=1e-5, atol=1e-5)
 
 
+def test_filters_behind_their_channels_are_read_in_order() -> None:
+    """Into shared memory, as they lie; those with filters last are read by the threads that transform them."""
+
+    def copied(last: bool, filters: int = 256) -> bool:
+        data = te.placeholder((8, 14, 14, 256) if last else (8, 256, 14, 14), name="data")
+        kernel = te.placeholder((3, 3, 256, filters) if last else (filters, 256, 3, 3), name="kernel")
+        by_tiles = topi.nn.conv2d_winograd_nhwc if last else topi.nn.conv2d_winograd_nchw
+        task = lw.SearchTask([data, kernel, by_tiles(data, kernel, 1, 2)], target=TARGET)
+        return all('buffer="kernel" scope="shared"' in sketch.template for sketch in task.sketches)
+
+    assert copied(last=False) and copied(last=False, filters=72)
+    assert not copied(last=True)
+    assert not copied(last=False, filters=1000)  # threads of a block would need rows of two channels
+
+
 def test_filters_that_are_transformed_ahead_save_their_transform() -> None:
     target = lw.SearchTask(layer(1, 8, 8, 8), target=TARGET).target
     shape = ((14, 14), 512, 512)
