@@ -16,8 +16,10 @@ from math import prod
 from typing import ClassVar
 
 from ...dialects.attributes import Axis
+from ...dialects.buffers import buffer_shape
 from ...dialects.element import element_bytes
 from ...dialects.target import Target
+from ...passes.analysis.argument_marks import is_constant
 from ..estimates.gpu_model import GpuModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
@@ -38,11 +40,11 @@ MOST_DIVIDED = 1 << 20
 """Results up to which a reduction may be divided. A choice: more keep all multiprocessors busy, and parts of each cost
 memory."""
 
-MOST_OF_DEEP, MOST_TAPS = 1 << 16, 25
-"""Results and places of a window up to which a convolution may be divided among blocks, and again among the threads of
-each. 512 channels of 7x7 take 10.2 us so at best, untuned 15.4 before (an H200), 448 of 14x14 with stride 2 10.8 and
-12.4, 256 of 7x7 to 512 in batches of 2 12.9 and 14.9, 256 of 14x14 12.2 and 12.5. 64 of 13x13 with windows of 7x7 in
-batches of 4 took 20.0, chosen by the cost model, and 14.8."""
+MOST_OF_DEEP, MOST_TAPS, LEAST_FILTERS = 1 << 16, 25, 1_000_000
+"""Results and places of a window, at most, and elements of the filters, at least, of a convolution that may be divided
+among blocks, and again among the threads of each. 512 channels of 7x7 take 10.2 us so at best, 13.5 of those divided
+once (an H200), 448 of 14x14 to 256 with stride 2 10.8 and 12.3, 256 of 7x7 to 512 in batches of 2 12.9 and 14.7. Of 13
+with fewer elements what is chosen so took 0.88 to 2.0 times as long, 1.2 in the mean."""
 WORD = 4
 """Bytes of an element, those of float32: nobody has measured others."""
 
@@ -112,10 +114,16 @@ def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:
 
 
 def is_deep_window(anchor: Anchor) -> bool:
-    """True for windows of many channels whose results are few tiles."""
+    """True for windows of many channels and filters whose results are few tiles.
+
+    Not of constant filters, which are packed ahead: nobody has measured these.
+    """
     taps = [a.extent for a in anchor.reduce if a.extent <= SMALL]
-    deep = 1 < prod(taps) <= MOST_TAPS and bool(anchor.pads) and element_bytes(anchor.element) == WORD
-    return deep and prod(a.extent for a in anchor.spatial) <= MOST_OF_DEEP
+    if not 1 < prod(taps) <= MOST_TAPS or not anchor.pads or element_bytes(anchor.element) != WORD:
+        return False
+    others = [o.buffer for o in anchor.operands if o.name not in anchor.pads and not is_constant(o.buffer)]
+    filters = [prod(buffer_shape(buffer)) for buffer in others]
+    return max(filters, default=0) >= LEAST_FILTERS and prod(a.extent for a in anchor.spatial) <= MOST_OF_DEEP
 
 
 def _axis_of_runs(anchor: Anchor) -> str:

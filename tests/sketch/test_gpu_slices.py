@@ -10,6 +10,7 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.build import lower_to_kernel
 from loopwright.search.named_workloads import conv2d, conv2d_nhwc, matmul
+from loopwright.search.rules import gpu_tiling
 from loopwright.search.sketch.sketch import Sketch
 
 OPENCL = "opencl cores=2 max_threads_per_block=1024 max_shared_bytes=49152 warp_size=1 max_vthreads=8"
@@ -44,7 +45,9 @@ IN_BOTH = {
 
 def sliced(name: str, target: str, in_both: bool = False) -> tuple[lw.SearchTask, Sketch]:
     task = lw.SearchTask((IN_BOTH if in_both else WORKLOADS)[name], target=target)
-    found = [s for s in task.sketches if s.name.endswith("_sliced")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu_tiling, "LEAST_FILTERS", 0 if in_both else gpu_tiling.LEAST_FILTERS)
+        found = [s for s in task.sketches if s.name.endswith("_sliced")]
     (sketch,) = [s for s in found if s.name.endswith("_split_sliced") == in_both]
     return task, sketch
 
