@@ -70,7 +70,7 @@ class GpuTiling(SketchRule):
 
         def structures(anchor: Anchor) -> list[GpuVariant]:
             found = [] if anchor.block in joined else gpu_variants(anchor)
-            return [variant for variant in found if target.kind == "cuda" or not variant.large]
+            return [variant for variant in found if target.kind == "cuda" or not (variant.large or variant.in_both)]
 
         def write(grown: Draft, anchor: Anchor, variant: GpuVariant) -> GpuModel:
             return write_tiling(grown, anchor, variant, target)

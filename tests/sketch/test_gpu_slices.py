@@ -83,13 +83,11 @@ def test_candidates_within_the_limits_are_within_those_of_the_kernel(name: str) 
 
 
 @pytest.mark.parametrize("name", IN_BOTH)
-@pytest.mark.parametrize("target", [OPENCL, "cuda model=h200"], ids=["opencl", "cuda"])
-@pytest.mark.few(2)
-def test_slices_of_parts_add_up(name: str, target: str) -> None:
-    task, sketch = sliced(name, target, in_both=True)
+@pytest.mark.few(1)
+def test_slices_of_parts_add_up(name: str) -> None:
+    task, sketch = sliced(name, "cuda model=h200", in_both=True)
     rows = (sketch.default, *sketch.sample(np.random.default_rng(6), 2)[: usual(1)])
-    check = check_interpreted if target.startswith("cuda") else check_on_opencl
-    check(task.module, task.reference, map(sketch.schedule, rows))
+    check_interpreted(task.module, task.reference, map(sketch.schedule, rows))
 
 
 @pytest.mark.parametrize("name", IN_BOTH)
