@@ -82,12 +82,12 @@ def optimize(
     The model is a network, or the path of an ONNX model. `trials` are for all kernels together (64 for each distinct
     one; with `time_limit_s` alone, as many as it allows), those in `records` included, a file that is gone on with;
     without one it lies beside the model, or in this user's cache folder where that cannot be. `precision` is that of
-    `lw.compile`, which with `lw.TaskScheduler` is what this is made of. On CPUs convolutions are tuned by Winograd's
-    transforms with tiles of 2, too, which are as exact. TuningError where there is a kernel that no schedule makes
-    right.
+    `lw.compile`, which with `lw.TaskScheduler` is what this is made of. On CPUs and CUDA devices convolutions are tuned
+    by Winograd's transforms with tiles of 2, too, which are as exact. TuningError where there is a kernel that no
+    schedule makes right.
     """
     net, device = opened(model), resolve_target(target)
-    winograd = (UNTUNED_TILE,) if device.kind == "llvm" else ()
+    winograd = (UNTUNED_TILE,) if device.kind in ("llvm", "cuda") else ()
     tasks, weights = extract_tasks(net, device, winograd=winograd, precision=precision)
     in_turn = sorted(zip(tasks, weights, strict=True), key=lambda pair: pair[0].instead_of is None)
     tasks, weights = [task for task, _ in in_turn], [weight for _, weight in in_turn]  # a record alone is for its way

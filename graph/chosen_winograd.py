@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ..dialects.graph import GroupOp
+from ..dialects.minimal_filtering import BY_OUTPUT
 from ..dialects.target import Target, parse_target
+from ..search.estimates.winograd_model import WinogradModel
 from ..search.records.match import same_device
 from .chosen_schedules import KnownSchedules
 from .network import Network
@@ -26,8 +28,8 @@ an Emerald Rapids, seconds of the CPU)."""
 def with_winograd(grouped: Network, target: Target, known: KnownSchedules) -> Network:
     """A network of groups with Winograd's transforms in those that they are known or expected to be faster in.
 
-    That is where their record is faster than the direct one, and on CPUs, without a record of the direct way, where
-    untuned kernels gain (`gains_untuned`). `grouped` is used up. A group is compared as a whole: both kernels compute
+    That is where their record is faster than the direct one, and without a record of the direct way, where untuned
+    kernels gain (`gains_untuned`). `grouped` is used up. A group is compared as a whole: both kernels compute
     the same of the same, from what the group reads to its epilogue, but for weights that are transformed ahead.
     """
     recorded = known.names("winograd")
@@ -46,12 +48,20 @@ def with_winograd(grouped: Network, target: Target, known: KnownSchedules) -> Ne
 
 
 def gains_untuned(group: GroupOp, target: Target) -> bool:
-    """True for a group on a CPU whose convolution is expected to be faster by transforms, both ways untuned."""
-    found = convolution_of(group) if target.kind == "llvm" else None
-    if found is None or dtype_of(found.inputs[0]) != "float32" or option(found, "layout") != "NHWC":
+    """True for a group whose convolution is expected to be faster by transforms, both ways untuned.
+
+    On CPUs that is one of many channels, which are last, on CUDA devices one whose multiply-adds are worth it.
+    """
+    found = convolution_of(group) if target.kind in ("llvm", "cuda") else None
+    if found is None or dtype_of(found.inputs[0]) != "float32":
         return False
-    given, made = shape_of(found.inputs[0]), shape_of(found.outputs[0])
-    return min(given[3], made[3]) >= FEWEST_CHANNELS
+    given, made, last = shape_of(found.inputs[0]), shape_of(found.outputs[0]), option(found, "layout") == "NHWC"
+    channels, filters = (given[3], made[3]) if last else (given[1], made[1])
+    if target.kind == "llvm":
+        return last and min(channels, filters) >= FEWEST_CHANNELS
+    pixels = made[1:3] if last else made[2:4]
+    layer = WinogradModel(target, BY_OUTPUT[UNTUNED_TILE], made[0], (pixels[0], pixels[1]), channels, filters, True)
+    return layer.gains
 
 
 def _faster(pair: GroupTask, target: Target, known: KnownSchedules) -> int | None:

@@ -68,8 +68,8 @@ def compile(
     have other records. With `check` each kernel runs once on random inputs, and WrongKernelError names the first that
     does not give what the interpreter makes of its operators. Convolutions whose kernels are faster on record by
     Winograd's transforms are computed by them, unless `winograd` is False; with tiles of 4 their rounding errors are
-    about five times as large. On CPUs untuned ones of many channels are computed so, with tiles of 2, which are more
-    exact.
+    about five times as large. Untuned ones of many channels are computed so on CPUs and CUDA devices, with tiles of 2,
+    which are more exact.
     Without `copy_constants`, constants that no schedule packs stay the arrays that the network was given.
     `precision` (float16, bfloat16) computes what is float32 in that type: sums stay float32, inputs and outputs keep
     their types, and `kept_fp32` of the compiled network names what else stays; with tf32, factors of products are

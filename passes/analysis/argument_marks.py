@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from ...dialects.attributes import AxesAttr, Axis
 from .packing import Packing
@@ -17,6 +17,14 @@ PACKED_FROM = "lw.packed_from"
 def argument_attributes(func: FuncOp, position: int) -> dict[str, Attribute]:
     """Return the attributes of an argument of `func`."""
     return dict(func.arg_attrs.data[position].data) if func.arg_attrs is not None else {}
+
+
+def is_constant(buffer: SSAValue) -> bool:
+    """True for an argument whose values are known before any call."""
+    if not isinstance(buffer, BlockArgument):
+        return False
+    func = buffer.owner.parent_op()
+    return isinstance(func, FuncOp) and CONSTANT in argument_attributes(func, buffer.index)
 
 
 def packing_attributes(packing: Packing) -> dict[str, Attribute]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects.element import element_bytes
 from ...dialects.intrinsics import find_intrinsic
@@ -64,6 +64,23 @@ def nest_of_module(module: ModuleOp, target: Target | None) -> Nest:
     return nest
 
 
+def read_nests(
+    nest: Nest,
+    position: int,
+    nests: Sequence[Operation],
+    allocs: Sequence[AllocOp],
+    buffers: Mapping[SSAValue, Buffer],
+) -> None:
+    """Put nests of the IR, with what they allocate, into a nest from a position on; `buffers` are those it has."""
+    made: dict[SSAValue, Buffer] = {op.buffer: _buffer(op.buffer, op) for op in allocs}
+    nest.buffers.update({buffer.name: buffer for buffer in made.values()})
+    root = Loop("", 1)
+    for op in nests:
+        _read(op, root, {**buffers, **made})
+    for number, child in enumerate(list(root.body)):
+        nest.root.add(child, position + number)
+
+
 def _numbers(notes: Mapping[str, Attribute]) -> dict[str, Size]:
     return {k: v.value.data for k, v in notes.items() if isinstance(v, IntegerAttr)}
 
@@ -82,12 +99,16 @@ def _buffers(func: FuncOp) -> dict[SSAValue, Buffer]:
     for value in values:
         if not isinstance(value.type, MemRefType):
             raise ValueError(f"function '{func.sym_name.data}' is not on loops yet: lower it first")
-        owner = value.owner
-        align = owner.alignment if isinstance(owner, AllocOp) else None
-        size = element_bytes(value.type.element_type)
-        is_argument = not isinstance(owner, AllocOp)
-        found[value] = Buffer(buffer_name(value), [*buffer_shape(value)], size, scope_of(value), is_argument, align)
+        found[value] = _buffer(value, value.owner)
     return found
+
+
+def _buffer(value: SSAValue, owner: Operation | Block) -> Buffer:
+    assert isinstance(value.type, MemRefType)
+    align = owner.alignment if isinstance(owner, AllocOp) else None
+    size = element_bytes(value.type.element_type)
+    is_argument = not isinstance(owner, AllocOp)
+    return Buffer(buffer_name(value), [*buffer_shape(value)], size, scope_of(value), is_argument, align)
 
 
 def _read(op: Operation, parent: Loop, buffers: dict[SSAValue, Buffer]) -> None:

@@ -127,7 +127,12 @@ class GpuModel(GpuTile):
         total = self._ones(c) * self.outer
         for axis in self.axes:
             total = total * np.ceil(axis.extent / self._tile(c, axis))
-        return total * c[self.split] if self.split and not self.sliced else total
+        return total * c[self._on_blocks] if self._on_blocks else total
+
+    @property
+    def _on_blocks(self) -> str:
+        """The hole of parts on blocks of their own; empty where there are none."""
+        return self.parts if self.sliced else self.split
 
     def _loads(self, c: Columns, operand: GpuOperand) -> tuple[Array, Array, Array]:
         """For one reduction step: elements a thread reads, its loads, and the least cycles that a warp's loads take."""
@@ -273,9 +278,9 @@ class GpuModel(GpuTile):
     def seconds(self, c: Columns) -> Array:
         """A rough time: instructions, shared and global traffic, and the latency that nothing hides."""
         seconds = self._cycles(c) / CLOCK_HZ + LAUNCH_S
-        if self.split and not self.sliced:
+        if self._on_blocks:
             outputs = float(self.outer) * np.prod([float(a.extent) for a in self.axes])
-            joined = 2 * outputs * c[self.split] * self.element_bytes / MEMORY_BYTES_PER_S
+            joined = 2 * outputs * c[self._on_blocks] * self.element_bytes / MEMORY_BYTES_PER_S
             seconds = seconds + LAUNCH_S + joined * (1 - VECTOR_GAIN + VECTOR_GAIN / c[self.join])
         return np.asarray(seconds)
 

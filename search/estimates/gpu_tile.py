@@ -94,9 +94,9 @@ class GpuTile:
 
     `operands` are kept in shared memory. `pair` are two axes, with their extents, that are tiled as the last one of
     `axes`. `split` names the hole of parts that the reduce axis `divided` is split into, each on blocks of its own, or,
-    where `sliced`, on threads of its own, and `join` the results that a thread adds parts up for; empty where it is
-    not. `stages`, `registers` and `unroll` name the holes of the pipeline's depth, of copies through registers, and of
-    statements that unrolled loops may become.
+    where `sliced`, on threads of its own, of each of `parts` on blocks where that names a hole too, and `join` the
+    results that a thread adds parts up for; empty where it is not. `stages`, `registers` and `unroll` name the holes of
+    the pipeline's depth, of copies through registers, and of statements that unrolled loops may become.
 
     It is a model of the plan, made before any step is written, to keep most candidates legal and to order them. Its
     sizes are those of the planned tiles: nearly those that the parametric nest reads from the steps, not a bound.
@@ -115,6 +115,7 @@ class GpuTile:
     divided: str = ""
     join: str = ""
     sliced: bool = False
+    parts: str = ""
     pair: tuple[tuple[str, int], tuple[str, int]] | None = None
 
     @once
@@ -223,7 +224,14 @@ class GpuTile:
     def _numbers(self) -> tuple[str, ...]:
         """The holes that the limits are of."""
         tiles = [name for axis in self.axes for name in (axis.virtual, axis.thread, axis.inner)]
-        others = [*(axis.step for axis in self.reduce), self.stages, self.registers, self.unroll, self.split]
+        others = [
+            *(axis.step for axis in self.reduce),
+            self.stages,
+            self.registers,
+            self.unroll,
+            self.split,
+            self.parts,
+        ]
         return tuple(name for name in (*tiles, *others) if name)
 
     def _threads_fit(self, c: Columns) -> npt.NDArray[np.bool_]:
@@ -277,8 +285,9 @@ class GpuTile:
     @once
     def _depth_of(self, c: Columns, axis: GpuReduce) -> npt.NDArray[np.int64]:
         """The extent of a reduce axis in one part of a split reduction."""
-        divided = self.split and axis.name == self.divided
-        return np.asarray(-(-axis.extent // c[self.split]) if divided else np.full_like(c[self.stages], axis.extent))
+        if not self.split or axis.name != self.divided:
+            return np.full_like(c[self.stages], axis.extent)
+        return np.asarray(-(-axis.extent // (c[self.split] * c[self.parts] if self.parts else c[self.split])))
 
     @once
     def _copies(self, c: Columns) -> Array:

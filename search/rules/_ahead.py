@@ -7,7 +7,7 @@ from xdsl.ir import BlockArgument
 
 from ...dialects.loop import buffer_shape
 from ...passes.analysis.access import readers
-from ...passes.analysis.argument_marks import CONSTANT, argument_attributes, packing_of
+from ...passes.analysis.argument_marks import is_constant, packing_of
 from ...passes.schedule.transform_layout import TransformLayout
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived
@@ -21,10 +21,9 @@ def may_be_packed_ahead(operand: Operand, axes: tuple[str, ...]) -> bool:
         return False
     func = buffer.owner.parent_op()
     assert isinstance(func, FuncOp)
-    marks = argument_attributes(func, buffer.index)
     loads = [load for load in readers(buffer)[0].loads if load.buffer is buffer]
     names = dimension_names(operand)
-    return CONSTANT in marks and packing_of(func, buffer.index) is None and len(loads) == 1 and set(axes) <= {*names}
+    return is_constant(buffer) and packing_of(func, buffer.index) is None and len(loads) == 1 and set(axes) <= {*names}
 
 
 def pack_ahead(draft: Draft, block: str, operand: Operand, axes: tuple[str, ...], width: Derived) -> None:

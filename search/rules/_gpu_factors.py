@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from ...dialects.target import Target
 
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -101,3 +104,12 @@ def block_threads(target: Target, listed: tuple[int, ...]) -> tuple[int, ...]:
 def dividing(choices: tuple[int, ...], count: int) -> tuple[int, ...]:
     """Return those of the choices that divide a count."""
     return tuple(n for n in choices if count % n == 0)
+
+
+def largest_divisors(counts: npt.NDArray[np.int64], most: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return for each count the largest number up to `most` that divides it."""
+    base = int(np.max(most, initial=0)) + 1
+    different, number = np.unique(np.asarray(counts) * base + most, return_inverse=True)
+    pairs = zip(*np.divmod(different, base), strict=True)
+    found = [next(n for n in range(int(min(pair)), 0, -1) if pair[0] % n == 0) for pair in pairs]
+    return np.asarray(found, dtype=np.int64)[number]

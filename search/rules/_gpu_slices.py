@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
@@ -18,6 +17,7 @@ from ...passes.schedule.vectorize import Vectorize
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Limit
 from ._gpu_division import joining_block, sum_up
+from ._gpu_joins import loops_by_axis
 from ._gpu_tile_plan import GpuTilePlan
 
 
@@ -38,7 +38,7 @@ def write_slices(draft: Draft, plan: GpuTilePlan) -> SlicedResult:
     out = joining_block(draft, plan.division)
     block_loop, results = _tile_result(draft, plan, out)
     draft.do(Bind, block=out, loop=block_loop, thread="blockIdx.x")
-    _, thread, vector = draft.split(out, results, (0, plan.threads, plan.slices.width))
+    _, thread, vector = draft.split(out, results, (0, plan.slices.threads, plan.slices.width))
     draft.do(Bind, block=out, loop=thread, thread="threadIdx.x")
     draft.do(Vectorize, block=out, loop=vector)
     sum_up(draft, plan.division, out, thread)
@@ -51,34 +51,33 @@ def write_slices(draft: Draft, plan: GpuTilePlan) -> SlicedResult:
 def _tile_result(draft: Draft, plan: GpuTilePlan, out: str) -> tuple[str, str]:
     """Tile what the sums are written to; the loop over blocks of threads, and that over the results of one."""
     assert plan.slices is not None and plan.division is not None
-    around = draft.sizes(out)
-    axes = [a for a in plan.anchor.spatial if a.name != plan.division.part and a.extent > 1]
-    extents = [size for size in around.values() if size > 1]
-    if extents != [a.extent for a in axes]:
-        rule = f"'{out}' must go over the extents {[a.extent for a in axes]}, got {extents}"
-        raise ScheduleError("slices of a reduction", rule)
-    blocks, inside = [], []
-    for loop, size in around.items():
-        axis = axes.pop(0).name if size > 1 else ""
+    axis_of = {loop: axis for axis, loop in loops_by_axis(draft, plan.division.final, out).items()}
+    parts, blocks, inside = list[str](), list[str](), list[str]()
+    for loop in draft.sizes(out):
+        axis = axis_of.get(loop, "")
         if axis in plan.slices.tiles:
             draft.do(Split, block=out, loop=loop, factors=(0, plan.slices.tiles[axis]))
             blocks.append(f"{loop}0")
             inside.append(f"{loop}1")
         else:
-            blocks.append(loop)
+            is_part = plan.parts is not None and axis == plan.parts.part
+            (parts if is_part else blocks).append(loop)
+    blocks = [*parts, *blocks]
     draft.do(Reorder, block=out, loops=(*blocks, *inside))
     return draft.fuse(out, blocks), draft.fuse(out, inside)
 
 
 def _even(plan: GpuTilePlan) -> Limit:
-    """Tiles within the result, vectors within a row of a tile, and as many of them for all threads."""
+    """Tiles within the result, vectors within a row of a tile, and enough of them for most threads; whole slices."""
     assert plan.slices is not None
     tiles = {plan.slices.tiles[t.name].name: t.extent for t in plan.axes}
-    row, width, threads = list(tiles)[-1], plan.slices.width.name, plan.threads.name
+    row, width, threads, adding = list(tiles)[-1], plan.slices.width.name, plan.threads.name, plan.slices.threads.name
+    divisions = [each for each in (plan.division, plan.parts) if each is not None]
+    whole, counts = divisions[0].divided.extent, [each.parts.name for each in divisions]
 
     def limit(c: Columns) -> npt.NDArray[np.bool_]:
-        results = np.prod([c[t] for t in tiles], axis=0)
-        mask = (c[row] % c[width] == 0) & (results % (c[threads] * c[width]) == 0)
+        mask = (c[row] % c[width] == 0) & (2 * c[adding] >= c[threads])
+        mask &= whole % np.prod([c[name] for name in counts], axis=0) == 0
         return np.asarray(mask & np.all([c[t] <= extent for t, extent in tiles.items()], axis=0))
 
     return limit

@@ -12,14 +12,16 @@ import numpy.typing as npt
 from ...dialects.attributes import Axis
 from ...dialects.buffers import buffer_shape, element_of_buffer
 from ...dialects.element import element_bytes
+from ...dialects.multiprocessor import BANKS
 from ...dialects.target import Target
 from ..estimates.gpu_model import GpuModel
-from ..estimates.gpu_tile import GpuAxis, GpuOperand, GpuReduce, Span
+from ..estimates.gpu_tile import PADDING, GpuAxis, GpuOperand, GpuReduce, Span
+from ..estimates.window_model import SlicedWindows
 from ..sketch.hole import Columns, Derived, Hole, Kind
 from ..structure.anchor import Anchor, Operand
 from ._ahead import may_be_packed_ahead
 from ._gpu_division import Division
-from ._gpu_factors import INNER, LONG, STEPS, THREADS, dividing, factors_of, odd_divisors, up_to
+from ._gpu_factors import INNER, LONG, STEPS, THREADS, dividing, factors_of, largest_divisors, odd_divisors, up_to
 from ._gpu_large_tiles import LARGE_STAGES, LARGE_STEPS, LARGE_UNROLLED, copied_widths, large_factors
 
 SMALL = 8
@@ -63,7 +65,8 @@ class GpuVariant:
     """One structure: the last axes taken as one, and among what the reduction is divided.
 
     `split`: among blocks, and a second kernel adds up. `sliced`: among the threads of a block, which add up in shared
-    memory. `runs` is the axis whose tiles stay in a run of filters that read the same data, empty where there is none.
+    memory; both: each block's part among its threads. `runs` is the axis whose tiles stay in a run of filters that read
+    the same data, empty where there is none.
     """
 
     fused: tuple[Axis, ...]
@@ -76,6 +79,11 @@ class GpuVariant:
     def axis(self) -> str:
         """The axis that the fused ones become."""
         return "_".join(a.name for a in self.fused)
+
+    @property
+    def in_both(self) -> bool:
+        """Divided among blocks, and among the threads of each."""
+        return self.split and self.sliced
 
     def label(self, block: str) -> str:
         """The holes' names begin with it: those of large tiles have choices of their own."""
@@ -127,6 +135,8 @@ class StagedOperand:
     vector: Hole
     layout: tuple[str, ...]
     has_fragment: bool
+    aligned: tuple[int, int, int] | None = None
+    """A dimension whose elements begin at multiples of so many, and so many beyond, as `StorageAlign` has it."""
 
     @property
     def copy(self) -> str:
@@ -141,23 +151,29 @@ class StagedOperand:
 
 @dataclass(frozen=True)
 class SlicePlan:
-    """Joining of slices: vectors of so many results, tiles of the result by axis."""
+    """Joining of slices: vectors of so many results, tiles of the result by axis, and the threads that add up.
+
+    These are as many as divide the vectors of a tile.
+    """
 
     width: Hole
     tiles: dict[str, Derived]
+    threads: Derived
 
 
 @dataclass(frozen=True)
 class GpuTilePlan:
     """A tiled reduction: `outer` axes are left to the grid, `axes` are tiled, the fused ones last.
 
-    `anchor` is the reduction, of partial results where there is a `division`. `threads` are those of a block.
+    `anchor` is the reduction, of partial results where there is a `division`: in slices, or in parts; `parts` are those
+    that are sliced again. `threads` are those of a block.
     """
 
     anchor: Anchor
     variant: GpuVariant
     target: Target
     division: Division | None
+    parts: Division | None
     outer: tuple[Axis, ...]
     axes: tuple[AxisTile, ...]
     reduce: tuple[GpuReduceTile, ...]
@@ -195,10 +211,13 @@ class GpuTilePlan:
         if self.slices is not None:
             yield self.slices.width
             yield from self.slices.tiles.values()
+            yield self.slices.threads
 
 
-def plan_tiles(anchor: Anchor, variant: GpuVariant, target: Target, division: Division | None) -> GpuTilePlan:
-    """Plan the tiling of one variant of an anchor."""
+def plan_tiles(
+    anchor: Anchor, variant: GpuVariant, target: Target, division: Division | None, parts: Division | None = None
+) -> GpuTilePlan:
+    """Plan the tiling of one variant of an anchor; `parts` are those that a division into slices is of."""
     run = anchor.run_of(variant.runs) if variant.runs else None
     anchor = anchor.within_runs(variant.runs)
     sliced_part = division.part if division is not None and variant.sliced else ""
@@ -225,6 +244,7 @@ def plan_tiles(anchor: Anchor, variant: GpuVariant, target: Target, division: Di
         variant,
         target,
         division,
+        parts,
         tuple(outer),
         axes,
         reduce,
@@ -233,7 +253,7 @@ def plan_tiles(anchor: Anchor, variant: GpuVariant, target: Target, division: Di
         _hole(label, "registers", (0, 1) if stepped else (0,), 0),
         _hole(label, "unroll", unrolled, unrolled[-1], "unroll"),
         threads,
-        _slices(anchor.block, axes) if variant.sliced else None,
+        _slices(anchor.block, axes, threads) if variant.sliced else None,
         run,
     )
 
@@ -356,7 +376,20 @@ def _staged(
     layout = _turned_layout(anchor, variant, operand, names[:-1])
     widths = copied_widths(buffer_shape(operand.buffer), bool(layout)) if variant.large else WIDTHS
     vector = _hole(variant.label(anchor.block), f"{operand.name}_vector", widths, 1, "vector")
-    return StagedOperand(operand, vector, layout, _is_box(operand, {*names, *(a.name for a in outer)}, variant))
+    is_box = _is_box(operand, {*names, *(a.name for a in outer)}, variant)
+    return StagedOperand(operand, vector, layout, is_box, _aligned(anchor, variant, operand, names))
+
+
+def _aligned(
+    anchor: Anchor, variant: GpuVariant, operand: Operand, names: Sequence[str]
+) -> tuple[int, int, int] | None:
+    """The dimension of a copy whose elements are to begin anew: rows that vectors are read of, or in other banks."""
+    if not variant.in_both:
+        return None
+    if operand.name in anchor.pads:
+        return (len(operand.indices) - 2, max(WIDTHS), 0)
+    first = next((d for d, e in enumerate(operand.indices) if e.as_axis() in names), None)
+    return None if first is None else (first, BANKS, PADDING)
 
 
 def _turned_layout(anchor: Anchor, variant: GpuVariant, operand: Operand, row_axes: Sequence[str]) -> tuple[str, ...]:
@@ -375,7 +408,7 @@ def _turned_layout(anchor: Anchor, variant: GpuVariant, operand: Operand, row_ax
         return ()
     padded = any(operand.name == pad for pad in anchor.pads)
     once = sum(o.name == operand.name for o in anchor.operands) == 1
-    return () if padded or not once else (*(n for n in operand.axes if n != rows[0]), rows[0])
+    return () if padded or not once or variant.in_both else (*(n for n in operand.axes if n != rows[0]), rows[0])
 
 
 def _has_lanes_apart(operand: Operand, lanes: str) -> bool:
@@ -394,11 +427,19 @@ def _is_box(operand: Operand, spatial: set[str], variant: GpuVariant) -> bool:
     return once and all(isinstance(n, str) and n in spatial and c == 1 for n, c in moved)
 
 
-def _slices(block: str, axes: Sequence[AxisTile]) -> SlicePlan:
+def _slices(block: str, axes: Sequence[AxisTile], threads: Derived) -> SlicePlan:
     def tile(axis: AxisTile) -> Derived:
         return Derived.of(f"{block}_{axis.name}_tile", product_of([h.name for h in axis.factors]), axis.factors)
 
-    return SlicePlan(join_width(block, axes[-1].extent), {axis.name: tile(axis) for axis in reversed(axes)})
+    width, tiles = join_width(block, axes[-1].extent), {axis.name: tile(axis) for axis in reversed(axes)}
+    names = [each.name for each in tiles.values()]
+
+    def adding(c: Columns) -> npt.NDArray[np.int64]:
+        vectors = np.prod([c[name] for name in names], axis=0) // c[width.name]
+        return largest_divisors(np.maximum(1, vectors), c[threads.name])
+
+    numbers: list[Hole | Derived] = [*tiles.values(), width, threads]
+    return SlicePlan(width, tiles, Derived.of(f"{block}_adding_threads", adding, numbers))
 
 
 # -- the model --------------------------------------------------------------------------------------------------------
@@ -408,10 +449,10 @@ def gpu_model(plan: GpuTilePlan, width: Hole | None) -> GpuModel:
     """Return the model of a plan's candidates; `width` is that of the vectors that parts are joined in."""
     pair = tuple((a.name, a.extent) for a in plan.variant.fused)
     division = plan.division
-    part = division.part if division is not None else ""
-    return GpuModel(
+    divided = {each.part for each in (division, plan.parts) if each is not None}
+    return (SlicedWindows if plan.variant.in_both else GpuModel)(
         target=plan.target,
-        outer=prod(a.extent for a in plan.outer if a.name != part),
+        outer=prod(a.extent for a in plan.outer if a.name not in divided),
         axes=tuple(GpuAxis(t.name, t.extent, *(h.name for h in t.factors)) for t in plan.axes),
         reduce=tuple(GpuReduce(r.name, r.extent, r.step.name if r.step is not None else "") for r in plan.reduce),
         operands=tuple(_modelled(plan, staged) for staged in plan.operands),
@@ -423,6 +464,7 @@ def gpu_model(plan: GpuTilePlan, width: Hole | None) -> GpuModel:
         join=width.name if width is not None else "",
         divided=division.rest.name if division is not None else "",
         sliced=plan.variant.sliced,
+        parts=plan.parts.parts.name if plan.parts is not None else "",
         pair=(pair[0], pair[1]) if len(pair) == 2 else None,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from ...dialects.multiprocessor import BANKS
@@ -57,13 +57,19 @@ class _TileLoops:
 def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Target) -> GpuModel:
     """Tile an anchor as a variant has it; the model of what came out."""
     anchor = with_packed(draft, anchor, variant)
+    parts = None
+    if variant.in_both:
+        parts = plan_division(anchor, False)
+        anchor = write_division(draft, parts)
     division = None
     if variant.split or variant.sliced:
         longest, results = max(a.extent for a in anchor.reduce), prod(a.extent for a in anchor.spatial)
         more = () if variant.sliced else many_parts(longest, results, target)
         division = plan_division(anchor, variant.sliced, more=more)
         anchor = write_division(draft, division)
-    plan = plan_tiles(anchor, variant, target, division)
+    if division is not None and parts is not None:  # the model's extents are those before any division
+        division = replace(division, divided=division.divided._replace(extent=parts.divided.extent))
+    plan = plan_tiles(anchor, variant, target, division, parts)
     draft.add(*plan.numbers())
     sliced = write_slices(draft, plan) if variant.sliced else None
     _stage(draft, plan)
@@ -76,6 +82,8 @@ def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Targ
         _fetch(draft, plan, loops, staged)
     _pipeline(draft, plan, loops)
     width = plan.slices.width if plan.slices is not None else None
+    if parts is not None:
+        join_parts(draft, parts.final, parts)
     if division is not None and width is None:
         width = join_parts(draft, plan.block, division)
     model = gpu_model(plan, width)
@@ -107,7 +115,7 @@ def _let_fit(draft: Draft, plan: GpuTilePlan, loops: _TileLoops, model: GpuModel
     """
     if any(axis.step is None for axis in plan.reduce):
         return
-    numbers = [*plan.numbers(), *([plan.division.parts] if plan.division is not None else [])]
+    numbers = [*plan.numbers(), *(each.parts for each in (plan.division, plan.parts) if each is not None)]
     resident = Derived.of(f"{plan.block}_resident", model.fitting_blocks, numbers)
     draft.add(resident)
     draft.do(Pragma, block=plan.block, loop=loops.grid, blocks_per_sm=resident)
@@ -121,6 +129,9 @@ def _stage(draft: Draft, plan: GpuTilePlan) -> None:
         if layout:
             # Vectors stay aligned, and neighbouring rows start in other banks.
             draft.do(StorageAlign, block=label, axis=len(layout) - 2, factor=BANKS, offset=PADDING)
+        elif staged.aligned is not None:
+            axis, factor, offset = staged.aligned
+            draft.do(StorageAlign, block=label, axis=axis, factor=factor, offset=offset)
         if staged.has_fragment:
             draft.do(CacheRead, block=plan.block, buffer=label, scope="local", label=staged.fragment)
     for pad in plan.anchor.pads:

@@ -16,7 +16,10 @@ from math import prod
 from typing import ClassVar
 
 from ...dialects.attributes import Axis
+from ...dialects.buffers import buffer_shape
+from ...dialects.element import element_bytes
 from ...dialects.target import Target
+from ...passes.analysis.argument_marks import is_constant
 from ..estimates.gpu_model import GpuModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
@@ -25,7 +28,7 @@ from ..structure.gpu_chains import Shape, chains_of
 from ._gpu_factors import parts_of
 from ._gpu_large_tiles import is_large
 from ._gpu_sliced_products import is_sliced, write_sliced
-from ._gpu_tile_plan import GpuVariant
+from ._gpu_tile_plan import SMALL, GpuVariant
 from ._gpu_tiles import with_packed, write_tiling
 from ._structures import tile_anchors
 
@@ -37,6 +40,14 @@ DEEPEST_UNDIVIDED = 64
 MOST_DIVIDED = 1 << 20
 """Results up to which a reduction may be divided. A choice: more keep all multiprocessors busy, and parts of each cost
 memory."""
+
+MOST_OF_DEEP, MOST_TAPS, LEAST_FILTERS = 1 << 16, 25, 1_000_000
+"""Results and places of a window, at most, and elements of the filters, at least, of a convolution that may be divided
+among blocks, and again among the threads of each. 512 channels of 7x7 take 10.2 us so at best, 13.5 of those divided
+once (an H200), 448 of 14x14 to 256 with stride 2 10.8 and 12.3, 256 of 7x7 to 512 in batches of 2 12.9 and 14.7. Of 13
+with fewer elements what is chosen so took 0.88 to 2.0 times as long, 1.2 in the mean."""
+WORD = 4
+"""Bytes of an element, those of float32: nobody has measured others."""
 
 SHORTEST_RUN = 4
 """Filters of a group, at least, that are tiled as those of one convolution are. A choice: one vector of results. On an
@@ -60,7 +71,7 @@ class GpuTiling(SketchRule):
 
         def structures(anchor: Anchor) -> list[GpuVariant]:
             found = [] if anchor.block in joined else gpu_variants(anchor)
-            kept = [variant for variant in found if target.kind == "cuda" or not variant.large]
+            kept = [variant for variant in found if target.kind == "cuda" or not (variant.large or variant.in_both)]
             if kept and is_sliced(anchor, target):
                 kept.append(GpuVariant(anchor.spatial[-1:], sliced=True, large=True))
                 kept.append(GpuVariant(anchor.spatial[-1:], split=True, sliced=True, large=True))
@@ -101,10 +112,25 @@ def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:
             yield GpuVariant(group, split=True)
         if divided and parts_of(deepest, True) and len(group) == 1:
             yield GpuVariant(group, sliced=True)
+            if is_deep_window(anchor):
+                yield GpuVariant(group, split=True, sliced=True)
         if len(group) == 1 and is_large(anchor):
             yield GpuVariant(group, large=True)
             if parts_of(deepest, False):
                 yield GpuVariant(group, split=True, large=True)
+
+
+def is_deep_window(anchor: Anchor) -> bool:
+    """True for windows of many channels and filters whose results are few tiles.
+
+    Not of constant filters, which are packed ahead: nobody has measured these.
+    """
+    taps = [a.extent for a in anchor.reduce if a.extent <= SMALL]
+    if not 1 < prod(taps) <= MOST_TAPS or not anchor.pads or element_bytes(anchor.element) != WORD:
+        return False
+    others = [o.buffer for o in anchor.operands if o.name not in anchor.pads and not is_constant(o.buffer)]
+    filters = [prod(buffer_shape(buffer)) for buffer in others]
+    return max(filters, default=0) >= LEAST_FILTERS and prod(a.extent for a in anchor.spatial) <= MOST_OF_DEEP
 
 
 def _fused_axes(anchor: Anchor) -> list[tuple[Axis, ...]]:

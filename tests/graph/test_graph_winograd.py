@@ -160,11 +160,11 @@ def test_without_times_that_compare_a_convolution_is_direct() -> None:
         assert tile_sizes(lw.compile(net, TARGET, processes=1)) == [4, 4]
 
 
-def wide_convolution(channels: int = 32, layout: str = "NHWC") -> lw.Network:
+def wide_convolution(channels: int = 32, layout: str = "NHWC", images: int = 1) -> lw.Network:
     net = lw.Network("wide")
     last = layout == "NHWC"
     weight = np.random.default_rng(0).normal(size=(3, 3, channels, channels)).astype(np.float32)
-    data = net.input("data", (1, 7, 6, channels) if last else (1, channels, 7, 6))
+    data = net.input("data", (images, 7, 6, channels) if last else (images, channels, 7, 6))
     kept = net.constant(weight if last else np.ascontiguousarray(weight.transpose(3, 2, 0, 1)), "w")
     net.output(net.relu(net.conv2d(data, kept, padding=1, layout=layout)))
     return net
@@ -190,6 +190,9 @@ def test_untuned_convolutions_of_many_channels_take_tiles_of_2_on_cpus() -> None
         (wide_convolution(24), TARGET, False),
         (wide_convolution(layout="NCHW"), TARGET, False),
         (wide_convolution(), "cuda model=h200", False),
+        (wide_convolution(256, images=128), "cuda model=h200", True),
+        (wide_convolution(256, "NCHW", images=128), "cuda model=h200", True),
+        (wide_convolution(256, images=128), "opencl model=mali-t860", False),
     ],
 )
 def test_which_convolutions_gain_untuned(net: lw.Network, target: str, gains: bool) -> None:

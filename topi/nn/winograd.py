@@ -1,8 +1,7 @@
 """Two-dimensional 3x3 convolution by Winograd's minimal filtering: fewer multiplications, more additions.
 
-The transform matrices are those of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015). They are
-not tensors: each row is written out in the body, and picked by a selection on the tile's position that disappears where
-the loop over positions is unrolled.
+The transform matrices are not tensors: each row is written out in the body, and picked by a selection on the tile's
+position that disappears where the loop over positions is unrolled.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ...dialects.minimal_filtering import BY_OUTPUT, KERNEL, Matrices, Matrix
 from ...dialects.numpy_types import FLOATS
 from ...te import ShapeError, Tensor, compute, reduce_axis, select, sum
 from ...te.errors import format_shape
@@ -17,51 +17,6 @@ from ...te.expr import Expr, Operand, zero
 from ..arguments import Padding, padding_of, require_rank, window_output
 from .convolution import accumulator_type
 from .pad import pad_spatial
-
-Matrix = tuple[tuple[float, ...], ...]
-KERNEL = 3
-
-
-@dataclass(frozen=True)
-class Matrices:
-    """Y = A [(G g G') * (B d B')] A' for tiles of `output` x `output`, with A, G and B given by rows."""
-
-    output: int
-    a: Matrix
-    b: Matrix
-    g: Matrix
-
-    @property
-    def tile(self) -> int:
-        return self.output + KERNEL - 1
-
-
-F2 = Matrices(
-    2,
-    a=((1, 1, 1, 0), (0, 1, -1, -1)),
-    b=((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1)),
-    g=((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1)),
-)
-F4 = Matrices(
-    4,
-    a=((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1)),
-    b=(
-        (4, 0, -5, 0, 1, 0),
-        (0, -4, -4, 1, 1, 0),
-        (0, 4, -4, -1, 1, 0),
-        (0, -2, -1, 2, 1, 0),
-        (0, 2, -1, -2, 1, 0),
-        (0, 4, 0, -5, 0, 1),
-    ),
-    g=(
-        (1 / 4, 0, 0),
-        (-1 / 6, -1 / 6, -1 / 6),
-        (-1 / 6, 1 / 6, -1 / 6),
-        (1 / 24, 1 / 12, 1 / 6),
-        (1 / 24, -1 / 12, 1 / 6),
-        (0, 0, 1),
-    ),
-)
 
 
 def conv2d_winograd_nchw(
@@ -150,9 +105,9 @@ def _dot(coefficients: Sequence[float], value: Callable[[int], Expr]) -> Expr:
 
 
 def _matrices(operator: str, tile_size: int) -> Matrices:
-    if tile_size not in (2, 4):
+    if tile_size not in BY_OUTPUT:
         raise ShapeError(f"{operator}: tile_size is 2 or 4, got {tile_size}")
-    return F2 if tile_size == 2 else F4
+    return BY_OUTPUT[tile_size]
 
 
 def _convolve(

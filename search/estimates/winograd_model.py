@@ -1,0 +1,91 @@
+"""The time that a convolution of 3x3 windows takes on a GPU by Winograd's transforms, and directly: a roofline of both.
+
+Numbers are an H200's, by its 132 multiprocessors for others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from ...dialects.minimal_filtering import KERNEL, Matrices
+from ...dialects.target import Target
+from ..sketch.hole import Columns
+from .gpu_model import Array
+from .nest_model import LAUNCH_S
+
+MULTIPLY_ADDS_PER_S = 1.3e11
+"""Multiply-adds of a multiprocessor, both of direct convolutions and of what transforms leave of them: 17e12 in all. Of
+18 convolutions untuned ones reach 9e12 to 21e12, 13e12 to 21e12 of those above 500 million."""
+TRANSFORMED_BYTES_PER_S = 3.8e10
+"""Bytes that transforms and the product between them move in a second for each multiprocessor, 5e12 in all: with 22e12
+multiply-adds it is what 14 of these convolutions take within 20%."""
+KERNEL_CYCLES = 9.5
+"""Cycles of a multiprocessor for each filter of each channel that is transformed in the call: a warp's loads are of 32
+lines each. 512 filters of 512 channels cost 13.5 us, 256 of 256 seven."""
+CYCLES_PER_S = 1.75e9
+"""Cycles of a multiprocessor, about."""
+DIRECT_S = 1.9e-6
+"""Seconds that direct convolutions take beyond their multiply-adds, whose reduction is divided and added up by a second
+kernel where results are few. Of 15 layers whose filters come transformed the 12 that gain so take 1 / 1.07 to 1 / 2.9
+of the direct time (batch 1 of ResNet-50: 10.4 us and 9.7, 11.7 and 9.4, 13.0 and 11.2, 13.8 and 10.1), of the other
+three one takes 7.6 us for 7.1, 32 channels of 28x28 in batches of 8."""
+ELEMENT_BYTES = 4
+"""Bytes of an element, of float32: nobody has measured others."""
+TRANSFORMS = 2
+"""Kernels beside the product, those of the data and of the results, and without that of the filters."""
+
+
+@dataclass(frozen=True)
+class WinogradModel:
+    """A convolution by tiles of `matrices`: of so many images and pixels, channels and filters, in float32."""
+
+    target: Target
+    matrices: Matrices
+    images: int
+    pixels: tuple[int, int]
+    channels: int
+    filters: int
+    ahead: bool = False
+    """The filters are transformed before any call."""
+
+    @property
+    def gains(self) -> bool:
+        """True where what transforms save is more than they cost."""
+        return self.saved_s + (DIRECT_S if self.ahead else 0.0) > self.transforms_s
+
+    @property
+    def _tiles(self) -> int:
+        return self.images * prod(-(-n // self.matrices.output) for n in self.pixels)
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes of data and results, as they are and in tiles, and of filters, of which a direct way reads others."""
+        elements, places = self.images * prod(self.pixels), self.matrices.tile**2
+        apart = self.channels * (elements + 2 * places * self._tiles)
+        filters = self.channels * self.filters * (places - KERNEL**2 if self.ahead else places + KERNEL**2)
+        return ELEMENT_BYTES * (apart + filters + self.filters * (elements + places * self._tiles))
+
+    @property
+    def saved_s(self) -> float:
+        """Seconds of the multiply-adds that transforms save."""
+        direct = self.images * prod(self.pixels) * KERNEL**2
+        saved = self.channels * self.filters * (direct - self.matrices.tile**2 * self._tiles)
+        return saved / (MULTIPLY_ADDS_PER_S * self._cores)
+
+    @property
+    def transforms_s(self) -> float:
+        """Seconds of what they cost beside the product."""
+        moved = self.moved_bytes / (TRANSFORMED_BYTES_PER_S * self._cores) + TRANSFORMS * LAUNCH_S
+        filters = self.channels * self.filters * KERNEL_CYCLES / (CYCLES_PER_S * self._cores)
+        return moved if self.ahead else moved + filters + LAUNCH_S
+
+    @property
+    def _cores(self) -> int:
+        return max(1, self.target.cores)
+
+    def seconds(self, c: Columns) -> Array:
+        """Seconds of the transforms, whatever the product's tiles."""
+        return np.full(len(next(iter(c.values()), np.ones(1))), self.transforms_s)

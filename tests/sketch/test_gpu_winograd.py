@@ -1,0 +1,76 @@
+"""Convolutions of large images by Winograd's transforms on a GPU: where they are offered, and that they are right."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.dialects.minimal_filtering import F2
+from loopwright.search.estimates.winograd_model import WinogradModel
+
+TARGET = "cuda model=h200"
+
+
+def layer(
+    images: int, channels: int, size: int, filters: int, window: int = 3, stride: int = 1, constant: bool = False
+) -> list[te.Tensor]:
+    """A convolution with a bias and relu."""
+    data = te.placeholder((images, channels, size, size), name="data")
+    kernel = te.placeholder((filters, channels, window, window), name="kernel", constant=constant)
+    bias = te.placeholder((filters,), name="bias")
+    found = topi.nn.conv2d_nchw(data, kernel, stride, window // 2)
+    return [data, kernel, bias, topi.nn.relu(topi.nn.bias_add(found, bias))]
+
+
+def ways(tensors: list[te.Tensor], target: str = TARGET) -> set[bool]:
+    """Where sketches are by transforms, and where not."""
+    return {"lw-winograd" in sketch.template for sketch in lw.SearchTask(tensors, target=target).sketches}
+
+
+def test_transforms_are_offered_where_they_save_more_than_they_cost() -> None:
+    """The direct way stays beside them where they save little more."""
+    assert ways(layer(32, 256, 14, 256)) == {True}
+    assert ways(layer(1, 64, 128, 64)) == {True, False}
+    assert ways(layer(1, 64, 56, 64)) == {False}  # measured: 11.9 us by transforms, 11.4 directly
+    assert ways(layer(8, 24, 56, 24)) == {False}  # 14.8 us and 13.5
+
+
+def test_others_are_computed_directly() -> None:
+    """Filters that a network transforms ahead, other windows and strides, other devices."""
+    assert ways(layer(32, 256, 14, 256, constant=True)) == {False}
+    assert ways(layer(4, 96, 28, 128, window=5)) == {False}
+    assert ways(layer(32, 256, 28, 256, stride=2)) == {False}
+    assert ways(layer(32, 64, 14, 64), "llvm cores=2") == {False}
+
+
+@pytest.mark.parametrize(("images", "size"), [(1, 8), (2, 7), (3, 5)])
+@pytest.mark.few(1)
+def test_candidates_are_right(images: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WinogradModel, "gains", True)
+    task = lw.SearchTask(layer(images, 5, size, 9), target=TARGET)
+    sketch = next(sketch for sketch in task.sketches if "winograd" in sketch.name)
+    for row in (sketch.default, *sketch.sample(np.random.default_rng(size), 1)):
+        found = lw.interpret(task.schedule_module(sketch.schedule(row)), *task.reference.inputs)
+        np.testing.assert_allclose(found, task.reference.expected[0], rtol=1e-5, atol=1e-5)
+
+
+def test_filters_behind_their_channels_are_read_in_order() -> None:
+    """Into shared memory, as they lie; those with filters last are read by the threads that transform them."""
+
+    def copied(last: bool, filters: int = 256) -> bool:
+        data = te.placeholder((8, 14, 14, 256) if last else (8, 256, 14, 14), name="data")
+        kernel = te.placeholder((3, 3, 256, filters) if last else (filters, 256, 3, 3), name="kernel")
+        by_tiles = topi.nn.conv2d_winograd_nhwc if last else topi.nn.conv2d_winograd_nchw
+        task = lw.SearchTask([data, kernel, by_tiles(data, kernel, 1, 2)], target=TARGET)
+        return all('buffer="kernel" scope="shared"' in sketch.template for sketch in task.sketches)
+
+    assert copied(last=False) and copied(last=False, filters=72)
+    assert not copied(last=True)
+    assert not copied(last=False, filters=1000)  # threads of a block would need rows of two channels
+
+
+def test_filters_that_are_transformed_ahead_save_their_transform() -> None:
+    target = lw.SearchTask(layer(1, 8, 8, 8), target=TARGET).target
+    shape = ((14, 14), 512, 512)
+    first, ahead = (WinogradModel(target, F2, 1, *shape, ahead=known) for known in (False, True))
+    assert first.saved_s == ahead.saved_s and first.transforms_s > 1.5 * ahead.transforms_s
