@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ from ...dialects.multiprocessor import BANKS, multiprocessor_of
 from ...dialects.target import WARP
 from ..sketch.hole import Columns
 from .gpu_model import GpuModel
-from .gpu_tile import PADDING, Array, GpuOperand, GpuReduce
+from .gpu_tile import PADDING, Array, GpuOperand
 
 VECTOR = 4
 """Elements that a thread copies, reads or writes at once, of 16 bytes."""
@@ -57,12 +56,7 @@ SCALE = 1.5
 
 @dataclass(frozen=True)
 class SlicedModel(GpuModel):
-    """The time of such a product, whose rows are read as vectors along the terms, in `parts` on blocks of their own.
-
-    `parts` names the hole of them, and is empty where there is none.
-    """
-
-    parts: str = ""
+    """The time of such a product, whose rows are read as vectors along the terms, in `parts` on blocks of their own."""
 
     def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """Whole warps in each slice, parts of whole vectors, and as many results for all threads, beside others."""
@@ -70,10 +64,6 @@ class SlicedModel(GpuModel):
         mask = (own % WARP == 0) & (axis.extent % (VECTOR * self._parts(c)) == 0)
         mask &= np.all([self._tile(c, a) <= a.extent for a in self.axes], axis=0)
         return np.asarray(mask & (self._accumulators(c) % self._slices(c) == 0) & super().limit(c))
-
-    @cached_property
-    def _numbers(self) -> tuple[str, ...]:
-        return (*super()._numbers, *((self.parts,) if self.parts else ()))
 
     def _parts(self, c: Columns) -> Array:
         return np.asarray(c[self.parts], dtype=np.float64) if self.parts else self._ones(c)
@@ -88,12 +78,6 @@ class SlicedModel(GpuModel):
 
     def _resident(self, c: Columns, planned: Array) -> Array:
         return super()._resident(c, planned + SPARE)
-
-    def _depth_of(self, c: Columns, axis: GpuReduce) -> npt.NDArray[np.int64]:
-        return np.asarray(-(-super()._depth_of(c, axis) // self._parts(c).astype(np.int64)))
-
-    def _blocks(self, c: Columns) -> Array:
-        return super()._blocks(c) * self._parts(c)
 
     def _fill(self, c: Columns) -> tuple[Array, Array, Array]:
         """Of a fill: instructions of a warp, cycles of shared memory of a block, and bytes that it reads."""

@@ -81,9 +81,14 @@ class GpuVariant:
         return "_".join(a.name for a in self.fused)
 
     @property
+    def along_terms(self) -> bool:
+        """A product in slices whose rows are read along their terms, of which `_gpu_sliced_products` has the plan."""
+        return self.sliced and self.large
+
+    @property
     def in_both(self) -> bool:
-        """Divided among blocks, and among the threads of each."""
-        return self.split and self.sliced
+        """Divided among blocks, and among the threads of each, with operands as other tiles have them."""
+        return self.split and self.sliced and not self.along_terms
 
     def label(self, block: str) -> str:
         """The holes' names begin with it: those of large tiles have choices of their own."""

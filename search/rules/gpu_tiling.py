@@ -78,7 +78,7 @@ class GpuTiling(SketchRule):
             return kept
 
         def write(grown: Draft, anchor: Anchor, variant: GpuVariant) -> GpuModel:
-            if variant.large and variant.sliced:
+            if variant.along_terms:
                 return write_sliced(grown, with_packed(grown, anchor, variant), variant.split, target)
             return write_tiling(grown, anchor, variant, target)
 
