@@ -229,7 +229,7 @@ def product_of_three_axes() -> list[te.Tensor]:
 def test_one_tap_channels_last_is_chosen_by_estimates(made: Workload, sure: bool, cores: int) -> None:
     task = lw.SearchTask(made, target=f"llvm model=skylake-avx512 cores={cores}")
     found = {s.name: s.sure for s in task.sketches if s.name in ("ff_ahead", "ff_direct", "j_ahead", "j_direct")}
-    expected = sure or (made is product_of_three_axes and cores == 1)  # products are chosen by theirs
+    expected = sure or made is product_of_three_axes  # products are chosen by theirs
     assert found and set(found.values()) == {expected}
 
 
