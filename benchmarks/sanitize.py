@@ -68,6 +68,18 @@ def matmul() -> list[te.Tensor]:
     return [a, b, topi.matmul(a, b)]
 
 
+def large_matmul() -> list[te.Tensor]:
+    """Products in slices, and large tiles whose copies are spread over the steps of a fill."""
+    a, b = te.placeholder((304, 320), name="a"), te.placeholder((320, 336), name="b")
+    return [a, b, topi.matmul(a, b)]
+
+
+def wide_conv() -> list[te.Tensor]:
+    """By transforms of Winograd, whose products are a batch, and directly."""
+    data, kernel = te.placeholder((8, 128, 14, 13), name="data"), te.placeholder((128, 128, 3, 3), name="kernel")
+    return [data, kernel, topi.nn.conv2d_nchw(data, kernel, 1, 1)]
+
+
 def softmax() -> list[te.Tensor]:
     data = te.placeholder((6, 600), name="data")
     return [data, topi.nn.softmax(data, -1)]
@@ -137,6 +149,8 @@ WORKLOADS: tuple[Callable[[], list[te.Tensor]], ...] = (
     conv,
     depthwise,
     matmul,
+    large_matmul,
+    wide_conv,
     softmax,
     sums,
     half_matmul,
