@@ -1,13 +1,22 @@
 """Estimates of tiled reductions on a GPU: what they say of candidates that differ in one number."""
 
 import re
+from collections.abc import Callable
+from math import prod
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.backends.build import lower_to_kernel
+from loopwright.backends.cuda.compile import print_for
+from loopwright.search.estimates.gpu_model import GpuModel
 from loopwright.search.estimates.gpu_tile import MOST_GUARDED
+from loopwright.search.estimates.sliced_model import SlicedModel
+from loopwright.search.estimates.window_model import SlicedWindows
+from loopwright.search.sketch.hole import Columns
 from loopwright.search.sketch.sketch import Sketch
 
 DEVICE = "cuda model=h200"
@@ -123,3 +132,54 @@ def test_as_many_blocks_fit_as_the_model_counts_on() -> None:
         asked = [re.findall(r"blocks_per_sm=(\d+)", sketch.schedule(row)) for row in rows]
         assert all(len(each) == 1 for each in asked)
         assert max(int(each[0]) for each in asked) > 1 or most == 1
+
+
+def windows() -> list[te.Tensor]:
+    data, kernel = te.placeholder((1, 512, 7, 7), name="data"), te.placeholder((512, 512, 3, 3), name="kernel")
+    return [data, kernel, topi.nn.relu(topi.nn.conv2d_nchw(data, kernel, 1, 1))]
+
+
+def groups() -> list[te.Tensor]:
+    data, kernel = te.placeholder((2, 64, 14, 14), name="data"), te.placeholder((64, 16, 3, 3), name="kernel")
+    return [data, kernel, topi.nn.conv2d_nchw(data, kernel, 1, 1, 1, 4)]
+
+
+def wide_product() -> list[te.Tensor]:
+    a, b = te.placeholder((200, 768), name="a"), te.placeholder((768, 512), name="b")
+    return [a, b, topi.nn.relu(topi.matmul(a, b))]
+
+
+def batch() -> list[te.Tensor]:
+    a, b = te.placeholder((12, 128, 256), name="a"), te.placeholder((12, 256, 64), name="b")
+    return [a, b, topi.nn.batch_matmul(a, b, transpose_b=False)]
+
+
+@pytest.mark.parametrize(("workload", "least"), [(windows, 4), (groups, 1), (wide_product, 4), (batch, 3)])
+@pytest.mark.few(3)
+def test_blocks_are_estimated_as_many_as_are_launched(
+    workload: Callable[[], list[te.Tensor]], least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each structure of tiles, those whose reduction is divided among blocks, threads, or both among them."""
+    asked: list[tuple[GpuModel, Columns]] = []
+
+    def noted(model: GpuModel, c: Columns) -> npt.NDArray[np.float64]:
+        asked.append((model, c))
+        return np.ones(len(next(iter(c.values()))))
+
+    for kind in (GpuModel, SlicedModel, SlicedWindows):
+        monkeypatch.setattr(kind, "seconds", noted)
+    task = lw.SearchTask(workload, target=DEVICE)
+    structures = set()
+    for sketch in task.sketches:
+        for row in (sketch.default, *sketch.sample(np.random.default_rng(3), 1)):
+            asked.clear()
+            if sketch.prior is None or sketch.prior(sketch.columns(row[None])) is None or not asked:
+                continue
+            ((model, c),) = asked
+            kernel = lower_to_kernel(task.schedule_module(sketch.schedule(row)), task.target)
+            launches = print_for(kernel, 90).launches
+            assert (float(model._blocks(c)[0]), float(model.threads(c)[0])) in [
+                (prod(launch.grid), prod(launch.block)) for launch in launches
+            ], sketch.name
+            structures.add((bool(model.split), model.sliced, bool(model.parts)))
+    assert len(structures) >= least

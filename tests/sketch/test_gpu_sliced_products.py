@@ -1,7 +1,5 @@
 """Products in slices whose rows are read along their terms: right at ragged edges, found for whole vectors alone."""
 
-from math import prod
-
 import numpy as np
 import pytest
 from effort import usual
@@ -9,13 +7,9 @@ from gpu_programs import check_interpreted
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.backends.build import lower_to_kernel
-from loopwright.backends.cuda.compile import print_for
 from loopwright.passes.pipeline_text import apply_schedule
-from loopwright.search.estimates.sliced_model import SlicedModel
 from loopwright.search.named_workloads import matmul
 from loopwright.search.rules import _gpu_sliced_products
-from loopwright.search.sketch.hole import Columns
 from loopwright.search.sketch.sketch import Sketch
 
 CUDA = "cuda model=h200"
@@ -83,26 +77,14 @@ def test_long_sums_are_also_divided_among_blocks(monkeypatch: pytest.MonkeyPatch
     check_interpreted(task.module, task.reference, map(sketch.schedule, (sketch.default, *rows)))
 
 
-def test_blocks_are_estimated_as_many_as_are_launched(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[SlicedModel, Columns]] = []
-    monkeypatch.setattr(SlicedModel, "seconds", lambda self, c: (asked.append((self, c)), np.ones(1))[1])
-    task = lw.SearchTask(lambda: matmul(128, 768, 768), target=CUDA)
-    for sketch in sliced(task):
-        asked.clear()
-        assert sketch.prior is not None
-        sketch.prior(sketch.columns(sketch.default[None]))
-        ((model, columns),) = asked
-        kernel = lower_to_kernel(task.schedule_module(sketch.schedule(sketch.default)), task.target)
-        assert model._blocks(columns) == prod(print_for(kernel, 90).launches[0].grid)
-        assert model._depth_of(columns, model.reduce[0]) == 768 / model._slices(columns) / model._parts(columns)
-
-
 def test_constant_weights_are_laid_out_by_their_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
-    x, w = te.placeholder((50, 68), name="x"), te.placeholder((64, 68), name="w", constant=True)
+    x, w = te.placeholder((50, 512), name="x"), te.placeholder((64, 512), name="w", constant=True)
     task = lw.SearchTask(lambda: [x, w, topi.dense(x, w)], target=CUDA)
     inputs, (expected,) = task.reference.inputs, task.reference.expected
+    assert {"split" in sketch.name for sketch in sliced(task)} == {False, True}
     for sketch in sliced(task):
+        assert 'lw-transform-layout{block="T_dense" buffer="w"' in sketch.schedule(sketch.default)
         module = task.module.clone()
         apply_schedule(module, sketch.schedule(sketch.default))
         np.testing.assert_allclose(lw.interpret(module, *inputs), expected, atol=1e-4)
