@@ -32,7 +32,8 @@ from ._ahead import dimension_names
 from ._gpu_division import Division, joining_block, plan_division, sum_up, write_division
 from ._gpu_factors import many_parts
 from ._gpu_slices import SlicedResult, write_slices
-from ._gpu_tile_plan import GpuTilePlan, GpuVariant, StagedOperand, gpu_model, join_width, packed_row, plan_tiles
+from ._gpu_tile_model import gpu_model
+from ._gpu_tile_plan import GpuTilePlan, GpuVariant, StagedOperand, join_width, packed_row, plan_tiles
 
 JOINING_THREADS = 128
 """Threads of a block of the kernel that adds up the parts of a split reduction. A choice: it only moves memory, which
