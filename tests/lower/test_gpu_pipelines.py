@@ -225,10 +225,13 @@ def is_spread(module: ModuleOp) -> bool:
 def test_copies_spread_over_steps(
     shape: tuple[int, int, int], stages: int, vector: int, turned: bool, depth: int
 ) -> None:
-    """Rounds of both copies stand ahead of the steps of the first half, under predicates alone."""
+    """Rounds of both copies stand ahead of the steps of the first half, under predicates alone.
+
+    Rows of terms that are copied as they lie are whole vectors where they are spread.
+    """
     steps = partial(written_out, stages=stages, vector=vector, turned=turned, depth=depth)
     check(matmul(*shape), steps, by_itself=True)
-    assert is_spread(lower(matmul(*shape), steps, CUDA)[1])
+    assert is_spread(lower(matmul(*shape), steps, CUDA)[1]) == (turned or shape[2] % 4 == 0)
 
 
 def test_copies_are_spread_where_that_pays() -> None:

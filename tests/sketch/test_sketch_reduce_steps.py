@@ -23,10 +23,12 @@ def product(m: int, n: int, k: int, dtype: str = "float32") -> lw.SearchTask:
     return lw.SearchTask(tensors, target=TARGET)
 
 
-def steps_columns(sketch: Sketch, rows: Rows) -> tuple[Rows, Rows]:
+def steps_columns(sketch: Sketch, rows: Rows, extent: int) -> tuple[Rows, Rows]:
+    """Unrolled steps of a block, which has all of them where all terms are added up at once, and terms of such a step."""
     columns = sketch.columns(rows)
-    (block,) = (n for n in columns if n.endswith("_k_block"))
-    return columns[block], columns[block.replace("_block", "_unroll")]
+    (name,) = (n for n in columns if n.endswith("_k_unroll"))
+    unroll = columns[name]
+    return columns.get(name.replace("_unroll", "_block"), -(-extent // unroll)), unroll
 
 
 @pytest.mark.parametrize("extent", [12, 16, 64, 100, 512, 1000, 4608])
@@ -56,7 +58,7 @@ def test_candidates_with_tails_are_right(extent: int, dtype: str) -> None:
     reference = task.reference
     for sketch in task.sketches:
         rows = sketch.population.sample(np.random.default_rng(extent), 256)
-        block, unroll = steps_columns(sketch, rows)
+        block, unroll = steps_columns(sketch, rows, extent)
         steps = block * unroll
         assert (steps < extent + unroll).all()
         assert ((extent % steps == 0) | (steps > extent) | ((unroll >= 4) & (16 * (extent % steps) <= extent))).all()
@@ -75,6 +77,6 @@ def test_features_with_tails_are_those_of_the_ir() -> None:
     module.attributes["lw.target"] = TargetAttr(device)
     for sketch in (sketch for sketch in task.sketches if "_once" not in sketch.name):
         rows = sketch.population.sample(np.random.default_rng(1), 64)
-        block, unroll = steps_columns(sketch, rows)
+        block, unroll = steps_columns(sketch, rows, 103)
         rows = rows[103 % (block * unroll) != 0][:4]
         require_features_of_ir(module, device, sketch, rows)
