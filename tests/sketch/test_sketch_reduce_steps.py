@@ -24,7 +24,7 @@ def product(m: int, n: int, k: int, dtype: str = "float32") -> lw.SearchTask:
 
 
 def steps_columns(sketch: Sketch, rows: Rows, extent: int) -> tuple[Rows, Rows]:
-    """Unrolled steps of a block, which has all of them where all terms are added up at once, and terms of such a step."""
+    """Unrolled steps of a block, all of them where all terms are added up at once, and terms of such a step."""
     columns = sketch.columns(rows)
     (name,) = (n for n in columns if n.endswith("_k_unroll"))
     unroll = columns[name]
