@@ -12,12 +12,12 @@ from xdsl.dialects.builtin import ModuleOp
 from .backends.kernel_function import Kernel
 from .backends.targets import resolve_target
 from .dialects.target import Target
-from .graph.chosen_winograd import UNTUNED_TILE
 from .graph.compiler import compile
 from .graph.network import Network
 from .graph.runtime.network import CompiledNetwork
 from .graph.tasks import extract_tasks
 from .opening import AnyNetwork, opened
+from .search.estimates.winograd_model import UNTUNED_TILE
 from .search.measure.local import Measure
 from .search.task import SearchTask
 from .search.tune.options import TuningError, TuningOptions

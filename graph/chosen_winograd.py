@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dialects.graph import GroupOp
 from ..dialects.minimal_filtering import BY_OUTPUT
 from ..dialects.target import Target, parse_target
-from ..search.estimates.winograd_model import WinogradModel
+from ..search.estimates.winograd_model import UNTUNED_TILE, WinogradModel
 from ..search.records.match import same_device
 from .chosen_schedules import KnownSchedules
 from .network import Network
@@ -13,10 +13,6 @@ from .passes._rewrite import option
 from .passes.winograd import convolution_of, take_tiles
 from .tasks import GroupTask, groups_of, winograd_tasks, with_tasks
 from .types import dtype_of, shape_of
-
-UNTUNED_TILE = 2
-"""Extent of the tiles that are taken without records. They are as exact as the direct way (docs/network.md has the
-errors of both), tiles of 4 are not."""
 
 FEWEST_CHANNELS = 32
 """Channels, read and written, from which on untuned convolutions with channels last take them: 24 channels of 80x80

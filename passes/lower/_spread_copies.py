@@ -9,6 +9,7 @@ from xdsl.ir import Block, Region
 
 from ...dialects.index import axis
 from ...dialects.loop import SERIAL, AtOp, BlockOp, ForOp, buffer_shape, is_bound, loops_in, statements
+from ...dialects.target import WIDEST_ACCESS_BYTES
 from ..analysis.code_size import buffer_element_bytes
 from ..analysis.matrix_product import TENSORIZE
 from ._run_ahead import blocks_of
@@ -18,9 +19,6 @@ Nest = ForOp | BlockOp
 LEAST_RESULTS = 16
 """Results of a thread, virtual ones apart, that a step adds to, at least. On an H200 (2026-11-28) products with as many
 take 0.90 to 1.05 of the time where copies are spread, 0.97 in the mean, those with 8 or less 0.95 to 1.17."""
-VECTOR_BYTES = 16
-"""Bytes that a thread copies at once, of which rows that run on in shared memory are a multiple: where they are not
-(997x1009x1013, 777x1025x513), spread copies, of single elements, take 1.03 to 1.09 times as long."""
 SHARE = 2
 """Part of the steps, the first ones, that copies are spread over: over all, the last ones come late. 512x4096x4096 and
 2048 cubed take 0.964 and 0.967 of the time over a half, 1.006 and 0.990 over all of them."""
@@ -68,11 +66,14 @@ def _is_of_a_sum(loop: ForOp) -> bool:
 
 
 def _has_cut_rows(nest: Nest) -> bool:
-    """True for a copy of rows as they are, which are no whole number of vectors."""
+    """True for a copy of rows as they are, which are no whole number of vectors.
+
+    Spread copies of these, of single elements, take 1.03 to 1.09 times as long (997x1009x1013, 777x1025x513).
+    """
     for block in blocks_of(nest):
         (load,) = block.loads
         runs_on = load.indices.data[-1].axes() & block.write_indices[0][-1].axes()
-        if runs_on and buffer_shape(load.buffer)[-1] * buffer_element_bytes(load.buffer) % VECTOR_BYTES:
+        if runs_on and buffer_shape(load.buffer)[-1] * buffer_element_bytes(load.buffer) % WIDEST_ACCESS_BYTES:
             return True
     return False
 

@@ -12,6 +12,7 @@ from ...dialects.target import WARP
 from ..sketch.hole import Columns
 from .gpu_model import GpuModel
 from .gpu_tile import PADDING, Array, GpuOperand
+from .residency import cycles_of_rounds
 
 VECTOR = 4
 """Elements that a thread copies, reads or writes at once, of 16 bytes."""
@@ -117,11 +118,9 @@ class SlicedModel(GpuModel):
             ends = resident * 2 * joined + of_scheduler * results + BLOCK_CYCLES + first
             return np.asarray(self._fills(c) * fill + ends)
 
-        per_sm = self._resident(c, self.planned_elements(c))
-        count = np.ceil(self._blocks(c) / self.cores)
-        whole, rest = count // per_sm, count % per_sm
-        total = whole * blocks(per_sm) + np.where(rest > 0, blocks(np.maximum(1.0, rest)), 0.0)
-        return np.asarray(total - HIDDEN * BLOCK_CYCLES * np.maximum(0.0, whole + (rest > 0) - 1) * (per_sm > 1))
+        per_sm, launched = self._resident(c, self.planned_elements(c)), self._blocks(c)
+        total, rounds = cycles_of_rounds(launched, self.cores, per_sm, blocks), launched / (self.cores * per_sm)
+        return np.asarray(total - HIDDEN * BLOCK_CYCLES * np.maximum(0.0, np.ceil(rounds) - 1) * (per_sm > 1))
 
     def seconds(self, c: Columns) -> Array:
         """Seconds on the scale of other estimates of products."""

@@ -8,12 +8,14 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.element import element_bytes
 from ...dialects.loop import BlockOp, ForOp
 from ...dialects.target import Target
 from ...passes.schedule.parallel import Parallel
 from ..estimates.tile_model import FMA_PER_CYCLE
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Limit
+from ..structure.anchor import Anchor
 from ..structure.strides import nearly_in_rows, run_together
 from .always_inline import COSTLY
 
@@ -34,9 +36,19 @@ def parallel_elements(target: Target) -> int:
     return 2 * FORK_JOIN_CYCLES // VECTOR_CYCLES * (target.vector_bytes // 4)
 
 
+def lanes_of(anchor: Anchor, target: Target) -> int:
+    """Results in a whole vector of the machine."""
+    return target.vector_bytes // element_bytes(anchor.element)
+
+
 def threads_pay(target: Target, multiply_adds: int, lanes: int) -> bool:
     """True where threads save what it costs to start them, at the least cycles that multiply-adds in lanes take."""
-    return multiply_adds / (lanes * FMA_PER_CYCLE) * (1 - 1 / target.cores) >= FORK_JOIN_CYCLES
+    return sharing_pays(target, multiply_adds / (lanes * FMA_PER_CYCLE))
+
+
+def sharing_pays(target: Target, cycles: float) -> bool:
+    """True where work of so many cycles on one core, shared by all, saves what it costs to start threads."""
+    return cycles * (1 - 1 / target.cores) >= FORK_JOIN_CYCLES
 
 
 def is_costly(block: BlockOp) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...dialects.attributes import Axis
-from ...dialects.element import element_bytes
 from ...dialects.target import Target
 from ..structure.anchor import Anchor
 from ._ahead import may_be_packed_ahead
+from ._lanes import lanes_of
 
 FEWEST_TERMS = 9
 """Terms, at least: fewer are unrolled (a choice)."""
@@ -34,7 +34,7 @@ def rows_as_lanes(anchor: Anchor, target: Target) -> Axis | None:
     along = all(o.is_next_along(anchor.reduce[0].name) for o in anchor.operands)
     if not along or len(rows) != 1 or columns != [anchor.spatial[-1]] or anchor.reduce[0].extent < FEWEST_TERMS:
         return None
-    extent, lanes = rows[0].extent, target.vector_bytes // element_bytes(anchor.element)
+    extent, lanes = rows[0].extent, lanes_of(anchor, target)
     if not FEWEST_ROWS <= extent <= columns[0].extent or extent < FULL * lanes * -(-extent // lanes):
         return None
     return None if may_be_packed_ahead(still, (columns[0].name,)) else rows[0]

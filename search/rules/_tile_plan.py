@@ -22,7 +22,7 @@ from ..sketch.hole import Columns, Derived, Hole, Kind, Limit
 from ..structure.anchor import Anchor, Operand
 from ..structure.strides import WIDEST_STRIDE
 from ._ahead import may_be_packed_ahead
-from ._lanes import threads_pay, upto
+from ._lanes import lanes_of, threads_pay, upto
 from ._reduce_steps import UNROLLED, covers, divides, divides_badly, steps_of
 from ._row_panel import covers_padded, padded_blocks, panel_rows, row_operand, turned_rows
 from ._tile_variants import SHORTEST_LINE, SMALL, Variant, elements_in_a_row, is_product, vector_operands
@@ -190,7 +190,7 @@ class TilePlan:
     def is_parallel(self) -> bool:
         """True where there is enough to do for threads."""
         work = prod(a.extent for a in (*self.anchor.spatial, *self.anchor.reduce))
-        return threads_pay(self.target, work, max(1, self.target.vector_bytes // element_bytes(self.anchor.element)))
+        return threads_pay(self.target, work, max(1, lanes_of(self.anchor, self.target)))
 
 
 def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -> TilePlan:
@@ -218,7 +218,7 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     still = row_operand(anchor, variant.vector) if variant.packs_rows else None
     by_reuse = _row_tiles(anchor, variant, rows[-MOST_ROWS:], left, still)
     if variant.turned:
-        by_reuse = [_in_whole_vectors(anchor.block, tile, stored_lanes(anchor, target)) for tile in by_reuse]
+        by_reuse = [_in_whole_vectors(anchor.block, tile, lanes_of(anchor, target)) for tile in by_reuse]
     runs = _in_runs(variant, run, (lanes, vectors, vector_middle), by_reuse)
     padded = still is not None and variant.panel != "ahead"
     taps = {window.tap for window in variant.parted}
@@ -282,7 +282,7 @@ def _hole(block: str, name: str, choices: tuple[int, ...], wanted: int, kind: Ki
 
 def _vector_holes(anchor: Anchor, variant: Variant, target: Target) -> tuple[Hole, Hole, Hole]:
     """Lanes of a vector, vectors of a register tile, and register tiles of a cache tile."""
-    full = target.vector_bytes // element_bytes(anchor.element)
+    full = lanes_of(anchor, target)
     extent = prod(a.extent for a in variant.vector)
     choices = tuple(n for n in (full // 2, full) if n >= 1)
     lanes = _hole(anchor.block, "lanes", choices, full if extent >= full else choices[0], "vector")
@@ -308,11 +308,6 @@ def _row_tiles(
         tiles.append(RowTile(axis, middle, inner))
         left //= max(1, usual)
     return tiles
-
-
-def stored_lanes(anchor: Anchor, target: Target) -> int:
-    """Results of a whole vector."""
-    return target.vector_bytes // element_bytes(anchor.element)
 
 
 def _in_whole_vectors(block: str, tile: RowTile, lanes: int) -> RowTile:
@@ -370,7 +365,7 @@ def block_limits(plan: TilePlan) -> list[Limit]:
     whole = []
     if plan.variant.turned:
         *_, last = plan.rows
-        whole = [_whole_vectors(last, stored_lanes(plan.anchor, plan.target))]
+        whole = [_whole_vectors(last, lanes_of(plan.anchor, plan.target))]
     return covered + whole + ([plan.runs] if plan.runs is not None else [])
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from ...dialects.attributes import Axis
 from ...dialects.buffers import buffer_shape
-from ...dialects.element import element_bytes
 from ...dialects.target import Target
 from ..structure.anchor import Anchor, Operand
 from ..structure.padding import PaddedWindow, part_read
 from ._ahead import may_be_packed_ahead
+from ._lanes import lanes_of
 from ._row_lanes import rows_as_lanes
 from ._row_panel import row_operand
 from .few_rows import MOST_ROWS
@@ -150,7 +150,7 @@ def _vector_axes(anchor: Anchor, target: Target) -> list[tuple[Axis, ...]]:
     depthwise one of 672 channels with stride 2 0.35 ms for 2.5, one of 768 and a batch of 32 1.8 ms for 20.
     """
     *others, last = anchor.spatial
-    lanes = target.vector_bytes // element_bytes(anchor.element)
+    lanes = lanes_of(anchor, target)
     if not others or last.extent % lanes == 0 or last.extent >= FUSED_BELOW * lanes:
         return [(last,)]
     moving = vector_operands(anchor, (last,))
@@ -168,7 +168,7 @@ def _channel_axes(anchor: Anchor, target: Target) -> Iterator[tuple[Axis, ...]]:
     core of an Emerald Rapids, of 50x50 pixels with 256 channels 24.3 ms for 35.7 with lanes along pixels, of 80x80 with
     stride 2 2.5 ms for 5.1, of a batch of 8 of 7x7 with 512 channels 15.7 ms for 23.5.
     """
-    lanes = target.vector_bytes // element_bytes(anchor.element)
+    lanes = lanes_of(anchor, target)
     moved = [a for a in anchor.spatial if not anchor.shared_by_all(a.name)]
     if len(anchor.operands) != 2 or len(moved) + len(anchor.reduce) < 4:
         return

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from ...dialects.element import element_bytes
 from ...dialects.target import Target
 from ...passes.schedule.parallel import Parallel
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
@@ -23,7 +22,7 @@ from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand, anchors_in, find_anchor
 from ._ahead import may_be_packed_ahead
-from ._lanes import threads_pay, upto
+from ._lanes import lanes_of, threads_pay, upto
 from ._liked import liked_best
 from ._row_lanes import rows_as_lanes
 
@@ -82,7 +81,7 @@ class DotPlan:
 def _wide_operand(anchor: Anchor, target: Target) -> Operand | None:
     """The operand that moves along more results than the others do; None where the structure is not for the anchor."""
     wide = anchor.wide_operand(Operand.is_next_along)
-    lanes = target.vector_bytes // element_bytes(anchor.element)
+    lanes = lanes_of(anchor, target)
     if wide is None or anchor.reduce[0].extent < LEAST_TERMS * lanes or anchor.kept_results(wide) > MOST_ROWS:
         return None
     if may_be_packed_ahead(wide, (anchor.spatial[-1].name,)) or rows_as_lanes(anchor, target) is not None:
@@ -93,7 +92,7 @@ def _wide_operand(anchor: Anchor, target: Target) -> Operand | None:
 def _plan(anchor: Anchor, wide: Operand, target: Target) -> DotPlan:
     """Choose the axes of the tile, and its sizes without a search by the model."""
     block, (terms,) = anchor.block, anchor.reduce
-    lanes = max(2, target.vector_bytes // element_bytes(anchor.element))
+    lanes = max(2, lanes_of(anchor, target))
     across = [a for a in anchor.spatial if a.name not in wide.axes]
     row, column = max(across, key=lambda a: a.extent, default=None), anchor.moved_alone(wide)[-1]
     row_extent = row.extent if row else 1

@@ -10,14 +10,11 @@ from ...dialects.target import Target
 from ...passes.analysis.argument_marks import is_constant
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.winograd import Winograd
-from ..estimates.winograd_model import ELEMENT_BYTES, WinogradModel
+from ..estimates.winograd_model import ELEMENT_BYTES, UNTUNED_TILE, WinogradModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import anchors_in
 
-TILE_SIZE = 2
-"""Extent of the tiles of results: their results are as exact as direct sums, those of tiles of 4 are not
-(docs/network.md has the errors of both)."""
 SURE = 2.0
 """Times what transforms cost, from which on what they save leaves no doubt, and the direct way is not searched. Of 18
 convolutions on an H200 the ten that save as much take 1 / 1.6 to 1 / 2.3 of the direct time, two between 1 and 2 times
@@ -37,7 +34,7 @@ class GpuWinograd(SketchRule):
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         drafts = [draft]
         for anchor in anchors_in(draft.module):
-            step = Winograd(anchor.block, TILE_SIZE)
+            step = Winograd(anchor.block, UNTUNED_TILE)
             model = _model(step, draft, target)
             if model is None or not model.gains or model.moved_bytes > MOST_BYTES:
                 continue
@@ -60,7 +57,7 @@ def _model(step: Winograd, draft: Draft, target: Target) -> WinogradModel | None
         return None
     pixels = (sizes[window.pixel[0]], sizes[window.pixel[1]])
     channels, filters = sizes[window.channel], sizes[window.filter]
-    return WinogradModel(target, BY_OUTPUT[TILE_SIZE], sizes[window.image], pixels, channels, filters)
+    return WinogradModel(target, BY_OUTPUT[UNTUNED_TILE], sizes[window.image], pixels, channels, filters)
 
 
 def _written(draft: Draft, step: Winograd, model: WinogradModel) -> Draft:

@@ -31,9 +31,9 @@ from ..structure.anchor import Anchor, Operand
 from ..structure.padding import padded_windows
 from ..structure.strides import WIDEST_STRIDE, accesses, output_bytes
 from ._ahead import pack_ahead
-from ._lanes import FORK_JOIN_CYCLES
+from ._lanes import lanes_of, sharing_pays
 from ._structures import tile_anchors
-from ._tile_plan import TilePlan, block_limits, plan_tiles, stored_lanes, tile_model
+from ._tile_plan import TilePlan, block_limits, plan_tiles, tile_model
 from ._tile_variants import SHORTEST_LINE, Variant, direct_variant, is_product, variants
 from ._turned_epilogue import turning_cycles
 from .injective import spread
@@ -263,7 +263,7 @@ def _turn(draft: Draft, plan: TilePlan, loops: _TileLoops, out: str) -> None:
     row = draft.fuse(out, [row_tile, rows])
     draft.order(out, [middle, row, vectors, lanes])
     column = draft.fuse(out, [vectors, lanes])
-    row_parts = draft.split(out, row, (0, stored_lanes(plan.anchor, plan.target)))
+    row_parts = draft.split(out, row, (0, lanes_of(plan.anchor, plan.target)))
     column_parts = draft.split(out, column, (0, TURNED_BYTES // element_bytes(plan.anchor.element)))
     draft.order(out, [middle, column_parts[0], row_parts[0], column_parts[1], row_parts[1]])
     draft.do(Unroll, block=out, loop=column_parts[1])
@@ -281,16 +281,14 @@ def _place(draft: Draft, plan: TilePlan, loops: _TileLoops, panel: str) -> None:
     if line is not None:
         _copy_lines(draft, panel, *line)
     draft.do(Vectorize, block=panel, loop=f"{lanes}1")
-    if plan.variant.panel == "root" and plan.is_parallel and _pays_to_share(draft, panel, plan.target):
+    if (
+        plan.variant.panel == "root"
+        and plan.is_parallel
+        and sharing_pays(plan.target, prod(draft.sizes(panel).values()) * PACK_CYCLES)
+    ):
         around = draft.loops(panel)
         outer = around[: max(1, min(2, len(around) - 1))]
         draft.do(Parallel, block=panel, loop=draft.fuse(panel, outer))
-
-
-def _pays_to_share(draft: Draft, panel: str, target: Target) -> bool:
-    """True where threads that lay a panel out together save what it costs to start them."""
-    elements = prod(draft.sizes(panel).values())
-    return elements * PACK_CYCLES * (1 - 1 / target.cores) >= FORK_JOIN_CYCLES
 
 
 def _line(draft: Draft, panel: str) -> tuple[list[ForOp], int] | None:

@@ -7,7 +7,6 @@ from functools import partial
 from math import prod
 from typing import ClassVar
 
-from ...dialects.element import element_bytes
 from ...dialects.target import Target
 from ...passes.analysis.access import writers
 from ...passes.analysis.nest import buffer_name
@@ -17,6 +16,7 @@ from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand, anchors_in
 from ..structure.strides import WIDEST_STRIDE
+from ._lanes import lanes_of
 from .injective import spread
 
 
@@ -49,7 +49,7 @@ def _strided(anchor: Anchor, target: Target) -> Operand | None:
     None also where each of its elements is read once, by one tap alone, and where enough results are made of each for
     vectors along these, or for copies of each window to pay: filters of one group, a vector of them and more.
     """
-    last, lanes = anchor.spatial[-1], target.vector_bytes // element_bytes(anchor.element)
+    last, lanes = anchor.spatial[-1], lanes_of(anchor, target)
     moving = [o for o in anchor.operands if last.name in o.axes]
     if len(moving) != 1 or 4 * last.extent <= lanes:  # half of the narrowest vector would be idle
         return None

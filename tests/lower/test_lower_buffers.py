@@ -72,7 +72,7 @@ def chain(m: int = 5, n: int = 9, outputs: int = 2) -> list[te.Tensor]:
 
 @pytest.mark.parametrize("how", ["serial", "unroll", "vectorize", "parallel"])
 def test_two_outputs_one_read_by_the_other(how: str) -> None:
-    """What a nest stores it reads again: no load may be taken from before the store."""
+    """A nest reads again what it stores: no load may be taken from before the store."""
 
     def steps(sch: Schedule) -> None:
         sch.reverse_compute_at("c", "j", producer="b")

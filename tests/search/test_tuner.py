@@ -71,7 +71,7 @@ def test_the_same_seed_measures_the_same() -> None:
 
 
 def noted_proposals(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, bool]]:
-    """What each call of `propose` finds: candidates asked for, those pending, and whether workers have answered."""
+    """Of each call of `propose`: candidates asked for, those pending, and whether workers have answered."""
     noted: list[tuple[int, int, bool]] = []
     propose = TaskTuner.propose
 
