@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import math
 import os
 import re
@@ -43,11 +42,6 @@ _LINES_SHOWN = 8
 
 class RecordWarning(UserWarning):
     """Lines of a record file were skipped."""
-
-
-def workload_hash(text: str) -> str:
-    """Return the hash under which a workload's text is found."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def primitives_of(schedule: str) -> set[str]:
