@@ -32,7 +32,7 @@ from ._quads import are_transposed
 from ._run_ahead import ASYNCHRONOUS, taken_ahead, work_of
 from ._starts import is_start, loops_started, nests_of_launches, without_joins
 from ._steps import note_step, require_after
-from ._told_apart import element_axes, predicate_axes
+from ._thread_dependence import element_axes, predicate_axes
 from .expand_pipelines import ExpandPipelines
 from .place_buffers import placements_of
 from .tell_loops_apart import spelled

@@ -489,7 +489,7 @@ def test_poisoned_outputs_are_never_right(tmp_path: Path, dtype: npt.DTypeLike) 
     assert buffers.args[0].ctypes.data % 64 == 0
     assert "15 of 15" in str(buffers.wrong())
     buffers.args[0][...] = expected
-    assert buffers.wrong() is None and buffers.trespass() is None
+    assert buffers.wrong() is None and buffers.memory_violation() is None
 
 
 def test_infinite_and_undefined_results_are_compared_as_such(tmp_path: Path) -> None:

@@ -397,7 +397,7 @@ def test_without_a_check_any_output_passes(tmp_path: Path) -> None:
         for value in (np.nan, np.inf, 2.0):
             buffers.outputs[0].fill(value)
             assert (buffers.wrong() is None) is not check_correctness
-        assert buffers.trespass() is None
+        assert buffers.memory_violation() is None
 
 
 def test_flops_are_counted_or_given() -> None:
