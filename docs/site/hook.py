@@ -1,5 +1,6 @@
 """Pages of the site that are made as it is built: the README and its neighbours, benchmarks, public names, a report."""
 
+import inspect
 import re
 import tempfile
 from collections.abc import Iterator
@@ -76,10 +77,21 @@ def titled(link: re.Match[str]) -> str:
 
 
 def reference() -> str:
-    """A page of all public names, each by its docstring."""
+    """A page of all public names, each by its docstring, and a list of them by the first line of it."""
     homes = {name: home for name, home in lw._HOMES.items() if getattr(lw, name, None) is not None}
-    parts = [f"::: {home}.{name}\n" for name, home in sorted(homes.items(), key=lambda item: item[0].lower())]
-    return "\n".join(["# Public names\n", "`lw.NAME` for each of these.\n", *parts])
+    names = sorted(homes.items(), key=lambda item: item[0].lower())
+    table = [
+        "| `lw.` | |",
+        "|---|---|",
+        *(f"| [`{name}`](#{home}.{name}) | {first_line(name)} |" for name, home in names),
+    ]
+    parts = [f"::: {home}.{name}\n" for name, home in names]
+    return "\n".join(["# Public names\n", *table, "", *parts])
+
+
+def first_line(name: str) -> str:
+    """The first line of a public name's docstring, as a cell of a table."""
+    return (inspect.getdoc(getattr(lw, name)) or "").partition("\n")[0].replace("|", "\\|")
 
 
 def sample_report() -> str:
