@@ -19,7 +19,10 @@ _MOST_RUNS = 1_000_000
 @attributes_know_classic_words
 @dataclass(frozen=True, repr=False)
 class BenchmarkResult:
-    """Seconds per run, one number a repeat."""
+    """Seconds per run, one number a repeat, each the mean of `number` runs behind one another.
+
+    `median`, `mean`, `std` (of the repeats, not an estimate for others), `min` and `max` are seconds, too.
+    """
 
     times_s: tuple[float, ...]
     number: int

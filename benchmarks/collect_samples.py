@@ -246,23 +246,28 @@ def _builder(
         model = None if path is None else lw.load_cost_model(path)
         for task in tasks.values():
             task.waiting = []
-        while time.monotonic() < until_s:
-            for at, workload in own:
-                if time.monotonic() > until_s:
-                    break
-                try:
-                    if at not in tasks:
-                        made = workload.task(options.target)
-                        rounds = STEPS if made.target.is_gpu else 0
-                        tasks[at] = Searched(at, str(made.module), made.sketches, rounds, options.spread)
-                    for sample, schedule in _next(rng, tasks[at], model, number):
-                        blob = b"" if options.fake else backend.build(tasks[at].workload, schedule)
-                        if timer is None:
-                            built.put((asdict(sample), blob))
-                        else:
-                            found.put(timer.timed(sample, blob))
-                except Exception as error:  # one workload must not cost the others their time
-                    print(f"{workload}: {type(error).__name__}: {str(error).splitlines()[0][:300]}", flush=True)
+        for at, workload in _in_turns(own, until_s):
+            try:
+                if at not in tasks:
+                    tasks[at] = _searched(at, workload, options)
+                for sample, schedule in _next(rng, tasks[at], model, number):
+                    blob = b"" if options.fake else backend.build(tasks[at].workload, schedule)
+                    if timer is None:
+                        built.put((asdict(sample), blob))
+                    else:
+                        found.put(timer.timed(sample, blob))
+            except Exception as error:  # one workload must not cost the others their time
+                print(f"{workload}: {type(error).__name__}: {str(error).splitlines()[0][:300]}", flush=True)
+
+
+def _in_turns(own: Sequence[tuple[int, Workload]], until_s: float) -> Iterator[tuple[int, Workload]]:
+    """Workloads by their numbers, over and over until a time of the clock."""
+    return itertools.takewhile(lambda _: time.monotonic() < until_s, itertools.cycle(own))
+
+
+def _searched(number: int, workload: Workload, options: argparse.Namespace) -> Searched:
+    made = workload.task(options.target)
+    return Searched(number, str(made.module), made.sketches, STEPS if made.target.is_gpu else 0, options.spread)
 
 
 def _own_timer(index: int, options: argparse.Namespace) -> Timer | None:

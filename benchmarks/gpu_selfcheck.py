@@ -289,7 +289,7 @@ def check_large_outputs() -> str:
     assert not buffers._all_right()
     buffers._checks.copy(buffers._outputs[0].buffer, 4096, buffers._outputs[0].model, x.nbytes)
     start = time.perf_counter()
-    assert buffers.wrong() is None and buffers.trespass() is None
+    assert buffers.wrong() is None and buffers.memory_violation() is None
     seconds = time.perf_counter() - start
     assert seconds < 0.05, f"{seconds * 1e3:.1f} ms"
     return f"{seconds * 1e3:.2f} ms for 256 MB of inputs and as much of outputs"

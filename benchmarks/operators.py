@@ -40,7 +40,7 @@ from rounds import PAUSE_S, calls_by_clock, clock_of_a_thread, medians_in_turn, 
 
 import loopwright as lw
 from loopwright.backends.arrays import aligned_copy, aligned_empty
-from loopwright.search.sketch.likely import likeliest
+from loopwright.search.sketch.likely import likeliest_candidate
 
 Row = dict[str, Any]
 HALVES = ("held-out", "shown", "later", "drawn")
@@ -158,7 +158,8 @@ def measured(case: Case, options: argparse.Namespace) -> Row:
         kernels["before_s"] = task.build(json.loads(Path(options.before).read_text())[case.name])
     if options.analytic:
         first = task.sketches[0]
-        kernels["analytic_s"] = task.build(likeliest(task.sketches) if on_gpu else first.schedule(first.default))
+        sketch, decisions = likeliest_candidate(task.sketches) if on_gpu else (first, first.default)
+        kernels["analytic_s"] = task.build(sketch.schedule(decisions))
     if options.trials:
         kernels["tuned_s"], row["tuning_s"], row["trials"] = _tuned(task, case, options)
     with _device:

@@ -31,6 +31,8 @@ DTYPES: dict[str, Attribute] = dict(zip(ELEMENT_TYPES, _ATTRIBUTES, strict=True)
 """Element types by their NumPy names. Signed integers are signless in the IR, unsigned ones are `ui8` and so on."""
 
 _FRACTION_BITS: dict[type[Attribute], int] = {Float16Type: 10, BFloat16Type: 7, Float32Type: 23, Float64Type: 52}
+FLOAT32_BYTES = 4
+"""Bytes of a float32, which rules and estimates ask for that nobody has measured with other elements."""
 _INDEX_BYTES = 8
 
 

@@ -37,11 +37,8 @@ from .attributes import (
     Axis,
     IndicesAttr,
     format_conditions,
-    format_indices,
     format_where,
     parse_conditions,
-    parse_index_expr,
-    parse_indices,
     parse_optional_where,
 )
 from .buffers import SCOPES as SCOPES
@@ -58,7 +55,8 @@ from .labels import LabelledApartInFunction, LabelledApartOnPath
 from .layout import LayoutAttr
 from .loop_guards import IfOp as IfOp
 from .loop_guards import VersionsOp as VersionsOp
-from .loop_lanes import LanesAttr, format_lanes, parse_optional_lanes, verify_lanes
+from .loop_header import format_iterators, parse_iterators, parse_writes, print_writes
+from .loop_lanes import LanesAttr, verify_lanes
 from .loop_load import LoadOp as LoadOp
 from .loop_steps import ArrivalsOp as ArrivalsOp
 from .loop_steps import AtOp as AtOp
@@ -364,23 +362,15 @@ class BlockOp(IRDLOperation):
             raise VerifyException(f"block '{self.block_name}': lanes are masked by parts of its predicate")
 
     def print(self, printer: Printer) -> None:
-        items = [
-            f"{'reduce ' if a.reduce else ''}{a.name} in {a.extent} = {e}"
-            for a, e in zip(self.axes, self.bindings.data, strict=True)
-        ]
-        printer.print_string(f" {self.block_name} ({', '.join(items)}){format_where(self.conditions)}")
+        iterators = format_iterators(self.axes, self.bindings.data)
+        printer.print_string(f" {self.block_name} {iterators}{format_where(self.conditions)}")
         if self.masked is not None:
             printer.print_string(f" masked {format_conditions(self.masks)}")
         if self.annotations is not None:
             printer.print_string(" annotated ")
             printer.print_attribute(self.annotations)
         printer.print_string(" writes ")
-        written = zip(self.outputs, self.write_indices, self.write_lanes, strict=True)
-        for i, (output, write, lanes) in enumerate(written):
-            printer.print_string(", " if i else "")
-            printer.print_ssa_value(output)
-            printer.print_string(format_indices(write) + format_lanes(lanes) + " : ")
-            printer.print_attribute(output.type)
+        print_writes(printer, self.outputs, self.write_indices, self.write_lanes)
         print_combiner(printer, self.combiner.data, self.identity)
         printer.print_string(" no_init " if self.no_init is not None else " ")
         printer.print_region(self.body)
@@ -391,22 +381,22 @@ class BlockOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> BlockOp:
         label = parser.parse_identifier()
-        pairs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_iterator(parser))
+        iterators = parse_iterators(parser)
         where = parse_optional_where(parser)
         masked = parse_conditions(parser) if parser.parse_optional_keyword("masked") else ()
         notes = parser.parse_optional_dictionary_attr_dict() if parser.parse_optional_keyword("annotated") else {}
         parser.parse_keyword("writes")
-        outputs = parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: _parse_write(parser))
+        writes = parse_writes(parser)
         combiner, identity = parse_combiner(parser)
         no_init = parser.parse_optional_keyword("no_init") is not None
         body = parser.parse_region()
         combine = parser.parse_region() if parser.parse_optional_keyword("combine") else None
         return cls(
             label,
-            [axis for axis, _ in pairs],
-            [expr for _, expr in pairs],
-            [buffer for buffer, _, _ in outputs],
-            [indices for _, indices, _ in outputs],
+            [axis for axis, _ in iterators],
+            [binding for _, binding in iterators],
+            [buffer for buffer, _, _ in writes],
+            [indices for _, indices, _ in writes],
             body,
             combiner,
             where.data if where is not None else (),
@@ -414,33 +404,9 @@ class BlockOp(IRDLOperation):
             combine,
             no_init,
             notes,
-            [lanes for _, _, lanes in outputs if lanes is not None],
+            [lanes for _, _, lanes in writes if lanes is not None],
             masked,
         )
-
-
-def _parse_iterator(parser: Parser) -> tuple[Axis, IndexExpr]:
-    name = parser.parse_identifier()
-    reduce = False
-    if name == "reduce":
-        following = parser.parse_identifier()
-        if following == "in":
-            extent = parser.parse_integer(allow_boolean=False, allow_negative=False)
-            parser.parse_punctuation("=")
-            return Axis(name, extent), parse_index_expr(parser)
-        name, reduce = following, True
-    parser.parse_keyword("in")
-    extent = parser.parse_integer(allow_boolean=False, allow_negative=False)
-    parser.parse_punctuation("=")
-    return Axis(name, extent, reduce), parse_index_expr(parser)
-
-
-def _parse_write(parser: Parser) -> tuple[SSAValue, tuple[IndexExpr, ...], LanesAttr | None]:
-    operand = parser.parse_unresolved_operand()
-    indices = parse_indices(parser)
-    lanes = parse_optional_lanes(parser)
-    parser.parse_punctuation(":")
-    return parser.resolve_operand(operand, parser.parse_type()), indices, lanes
 
 
 _NESTS = frozenset((ForOp, AtOp, IfOp, VersionsOp))

@@ -33,7 +33,7 @@ class _Process:
         try:
             hello, _ = next_message(self.worker, options.start_timeout_s)
         except (WorkerGone, GarbledError, TimeoutError):
-            raise WorkerStartError(f"the builder process cannot start: {self.worker.epitaph()}") from None
+            raise WorkerStartError(f"the builder process cannot start: {self.worker.exit_reason()}") from None
         if hello["op"] != "hello":
             self.worker.kill()
             raise WorkerStartError(f"the builder process cannot start: {hello['message']}")
@@ -107,7 +107,7 @@ class FleetBuilder(Member):
                 return self.refused(_difference(process.versions, order["versions"]))
             reply, blob = self._asked(process, order)
         except (WorkerGone, GarbledError):
-            how, killed = process.worker.epitaph(), process.worker.killed_from_outside
+            how, killed = process.worker.exit_reason(), process.worker.killed_from_outside
             self._end(process)
             code = ErrorCode.UNKNOWN if killed else ErrorCode.COMPILE_ERROR
             return self._without(code, f"the process died while building: {how}")

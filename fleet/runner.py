@@ -222,7 +222,7 @@ class _RemoteWorker:
                 os.close(self._bell)
                 self._bell = -1
 
-    def epitaph(self) -> str:
+    def exit_reason(self) -> str:
         """Return how it ended."""
         return "it was let go"
 

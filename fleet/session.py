@@ -54,7 +54,7 @@ class Sessions:
             held.process.send({"what": order["what"], "with": message}, blob)
             reply, data = next_message(held.process, float(order["timeout_s"]))
         except (WorkerGone, GarbledError):
-            how = held.process.epitaph()
+            how = held.process.exit_reason()
             self._end(name)
             return _failed(f"the process on the device ended: {how}", "SessionEnded")
         except TimeoutError:

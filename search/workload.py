@@ -30,10 +30,19 @@ HASH_DIGITS = 16
 """Hexadecimal digits of the hash in a workload key (64 bits)."""
 
 
+def workload_hash(text: str) -> str:
+    """The first digits of the SHA-256 of a workload's text, under which its records are found."""
+    return sha256(text.encode()).hexdigest()[:HASH_DIGITS]
+
+
 @attributes_know_classic_words
 @dataclass(frozen=True, eq=False)
 class ComputeDAG:
-    """A workload: a te-level module, without schedule and without target."""
+    """A workload: a te-level module, without schedule and without target; `print` shows its expressions.
+
+    `module` holds one function of `lw_te` stages on tensors; make one with `from_tensors` or `from_module`. TypeError
+    for what is no module.
+    """
 
     module: ModuleOp
 
@@ -67,8 +76,8 @@ class ComputeDAG:
 
     @cached_property
     def hash(self) -> str:
-        """The first digits of the SHA-256 of the IR text."""
-        return sha256(self.text.encode()).hexdigest()[:HASH_DIGITS]
+        """The hash of the IR text, under which its records are found."""
+        return workload_hash(self.text)
 
     @cached_property
     def flops(self) -> int:

@@ -28,17 +28,12 @@ from .expr import (
     match,
 )
 
-FLOAT_FUNCTIONS = (
-    "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "floor", "ceil", "roundeven", "trunc",
-)  # fmt: skip
-"""Functions of one float that the `math` dialect has under the same name."""
-
 _WIDER = {"float16": "float32", "bfloat16": "float32", "float32": "float64"}
 """The types in which remainders of floats are computed."""
 
 
 def call(function: str, value: Operand) -> Expr:
-    """Apply one of FLOAT_FUNCTIONS."""
+    """Apply a function of one float that the `math` dialect has under the same name, such as `exp` or `erf`."""
     operand = convert(value)
     if operand.dtype not in FLOATS:
         raise ExpressionError(f"'{function}' is defined on floats, got {operand.dtype}: cast first")

@@ -116,9 +116,19 @@ def _strided_slice(x: Any, *, begin: Any, end: Any, strides: Any, axes: Any) -> 
     return x
 
 
-def _functions(torch: Any) -> dict[str, Callable[..., Any]]:
-    """PyTorch's form of each operator, with our options as keywords."""
-    F = torch.nn.functional
+def _global_avg_pool(x: Any, *, layout: str) -> Any:
+    axes = tuple(range(1, x.ndim - 1)) if layout.endswith("C") else tuple(range(2, x.ndim))
+    return x.mean(dim=axes, keepdim=True)
+
+
+def _bias_add(x: Any, bias: Any, *, axis: int) -> Any:
+    shape = [1] * x.ndim
+    shape[axis] = -1
+    return x + bias.reshape(shape)
+
+
+def _windows(F: Any) -> dict[str, Callable[..., Any]]:
+    """PyTorch's form of the operators that slide a window over an image, in either layout."""
 
     def conv(function: Any) -> Callable[..., Any]:
         def convolve(x: Any, w: Any, bias: Any = None, *, layout: str, **options: Any) -> Any:
@@ -140,18 +150,22 @@ def _functions(torch: Any) -> dict[str, Callable[..., Any]]:
     ) -> Any:
         return _back(F.avg_pool2d(_first(x, layout), kernel, stride, padding, ceil_mode, count_include_pad), layout)
 
-    def global_avg_pool(x: Any, *, layout: str) -> Any:
-        axes = tuple(range(1, x.ndim - 1)) if layout.endswith("C") else tuple(range(2, x.ndim))
-        return x.mean(dim=axes, keepdim=True)
+    return {
+        "conv2d": conv(F.conv2d),
+        "conv3d": conv(F.conv3d),
+        "conv2d_transpose": conv2d_transpose,
+        "max_pool": max_pool,
+        "avg_pool": avg_pool,
+    }
+
+
+def _functions(torch: Any) -> dict[str, Callable[..., Any]]:
+    """PyTorch's form of each operator, with our options as keywords."""
+    F = torch.nn.functional
 
     def batch_norm(x: Any, gamma: Any, beta: Any, mean: Any, variance: Any, *, axis: int, epsilon: float) -> Any:
         normal = F.batch_norm(x.movedim(axis, 1), mean, variance, gamma, beta, False, 0.0, epsilon)
         return normal.movedim(1, axis)
-
-    def bias_add(x: Any, bias: Any, *, axis: int) -> Any:
-        shape = [1] * x.ndim
-        shape[axis] = -1
-        return x + bias.reshape(shape)
 
     def layer_norm(x: Any, gamma: Any, beta: Any, *, axis: int, epsilon: float) -> Any:
         assert axis == -1
@@ -161,15 +175,11 @@ def _functions(torch: Any) -> dict[str, Callable[..., Any]]:
         return torch.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
 
     return {
-        "conv2d": conv(F.conv2d),
-        "conv3d": conv(F.conv3d),
-        "conv2d_transpose": conv2d_transpose,
-        "max_pool": max_pool,
-        "avg_pool": avg_pool,
-        "global_avg_pool": global_avg_pool,
+        **_windows(F),
+        "global_avg_pool": _global_avg_pool,
         "batch_norm": batch_norm,
         "layer_norm": layer_norm,
-        "bias_add": bias_add,
+        "bias_add": _bias_add,
         "dense": lambda x, w, bias=None: F.linear(x, w, bias),
         "batch_matmul": batch_matmul,
         "identity": lambda x: x,

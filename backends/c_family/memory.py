@@ -15,7 +15,7 @@ from ...dialects.target import WIDEST_ACCESS_BYTES
 from ..unsupported import UnsupportedError
 from .expression import ADD, Expr, Place, ternary
 from .index_arithmetic import terms
-from .initial import initial_value
+from .initializers import initial_value
 from .printer import Buffer, Handler, KernelPrinter
 from .types import bytes_of, element_name
 

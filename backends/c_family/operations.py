@@ -79,7 +79,7 @@ def math_call(p: KernelPrinter, name: str, kind: str, lanes: Sequence[Expr]) -> 
     return p.language.convert(call(p.language.function(name, "f32"), *wide), "f32", kind, p.long_index)
 
 
-def helper(name: str, unsigned_operands: bool = False) -> Handler:
+def helper(name: str) -> Handler:
     """Handle a call of a function that the preamble defines for the operands' type."""
 
     def template(p: KernelPrinter, kind: str, lanes: Sequence[Expr]) -> Expr:

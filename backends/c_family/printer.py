@@ -11,11 +11,11 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.kernel import LaunchOp
 from ..unsupported import UnsupportedError
+from .communication import passed_between_threads
 from .expression import ATOM, Expr, Place
 from .hints import hint_of
 from .language import Language
 from .names import Names
-from .passing import passed_between_threads
 from .types import element_name, is_float
 
 INDENT = "    "

@@ -1,7 +1,9 @@
-"""Pages of the site that are made when it is built: the README as its home, the public names, a sample report."""
+"""Pages of the site that are made as it is built: the README and its neighbours, benchmarks, public names, a report."""
 
+import inspect
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,14 @@ from loopwright import te, topi
 
 ROOT = Path(__file__).resolve().parents[2]
 TRIALS = 12
+BESIDE_README = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+UNSEARCHED = ("benchmarks/results/", "CHANGELOG.md")
+"""Pages of figures and of history, which would hide the others among what a reader searches for."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Leave out entries of the navigation whose pages are not there."""
-    made = {"index.md", "reference.md", "sample_report.html"}
+    made = {"reference.md", "sample_report.html", *dict(from_the_repository())}
 
     def kept(entry: Any) -> Any:
         if isinstance(entry, str):
@@ -33,25 +38,60 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are made."""
-    home = (ROOT / "README.md").read_text()
-    files.append(File.generated(config, "index.md", content=re.sub(r"\]\(docs/", "](", home)))
+    for uri, source in from_the_repository():
+        files.append(File.generated(config, uri, content=source.read_text()))
     files.append(File.generated(config, "reference.md", content=reference()))
     files.append(File.generated(config, "wide.css", content=Path(__file__).with_name("wide.css").read_text()))
     files.append(File.generated(config, "sample_report.html", content=sample_report()))
     return files
 
 
+def from_the_repository() -> Iterator[tuple[str, Path]]:
+    """Pages that lie outside docs/: where each is on the site, and its file."""
+    yield "index.md", ROOT / "README.md"
+    yield from ((name, ROOT / name) for name in BESIDE_README)
+    yield "benchmarks/index.md", ROOT / "benchmarks" / "README.md"
+    for table in sorted((ROOT / "benchmarks" / "results").glob("*.md")):
+        yield f"benchmarks/results/{table.name}", table
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Name files of the repository that are not on the site, where a page links them."""
-    outside = r"\[([^\]]*)\]\((?:\.\./)?((?:benchmarks|examples|tests|pretuned)/[^)#]*|[A-Z]+\.md|LICENSE)(?:#[^)]*)?\)"
-    return re.sub(outside, r"\1 (`\2` in the repository)", markdown)
+    """Lead links to where pages are on the site, under their titles, and name files that are not on it."""
+    uri = page.file.src_uri
+    if uri.startswith(UNSEARCHED):
+        page.meta["search"] = {"exclude": True}
+    if "\n## " not in markdown and uri != "reference.md":
+        page.meta["hide"] = ["toc"]
+    if "/" not in uri:
+        markdown = re.sub(r"\]\((?:\.\./|docs/)", "](", markdown)
+        markdown = re.sub(r"\]\(benchmarks/(?:README\.md|results/)\)", "](benchmarks/index.md)", markdown)
+    outside = r"\[([^\]]*)\]\(((?:examples|tests|pretuned|samples)/[^)#]*|LICENSE)(?:#[^)]*)?\)"
+    markdown = re.sub(outside, r"\1 (`\2` in the repository)", markdown)
+    return re.sub(r"\[(?:docs/)?(\w+\.md)\]\(", titled, markdown)
+
+
+def titled(link: re.Match[str]) -> str:
+    """The beginning of a link that is named by its file, with the page's title for it."""
+    page = ROOT / "docs" / link[1]
+    return f"[{page.read_text().splitlines()[0].removeprefix('# ')}](" if page.is_file() else link[0]
 
 
 def reference() -> str:
-    """A page of all public names, each by its docstring."""
+    """A page of all public names, each by its docstring, and a list of them by the first line of it."""
     homes = {name: home for name, home in lw._HOMES.items() if getattr(lw, name, None) is not None}
-    parts = [f"::: {home}.{name}\n" for name, home in sorted(homes.items(), key=lambda item: item[0].lower())]
-    return "\n".join(["# Public names\n", "`lw.NAME` for each of these.\n", *parts])
+    names = sorted(homes.items(), key=lambda item: item[0].lower())
+    table = [
+        "| `lw.` | |",
+        "|---|---|",
+        *(f"| [`{name}`](#{home}.{name}) | {first_line(name)} |" for name, home in names),
+    ]
+    parts = [f"::: {home}.{name}\n" for name, home in names]
+    return "\n".join(["# Public names\n", *table, "", *parts])
+
+
+def first_line(name: str) -> str:
+    """The first line of a public name's docstring, as a cell of a table."""
+    return (inspect.getdoc(getattr(lw, name)) or "").partition("\n")[0].replace("|", "\\|")
 
 
 def sample_report() -> str:

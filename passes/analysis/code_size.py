@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr
@@ -11,16 +12,18 @@ from ...dialects.element import element_bytes
 from ...dialects.loop import BlockOp, ForOp
 
 
+def unroll_limit(loop: ForOp, around: int) -> int:
+    """The most copies that serial loops may make from a loop on, by its pragma; those `around` it where it has none."""
+    steps, explicit = loop.notes.get("auto_unroll_max_step"), loop.notes.get("unroll_explicit")
+    if isinstance(explicit, IntegerAttr) and not explicit.value.data:
+        return 0
+    return int(steps.value.data) if isinstance(steps, IntegerAttr) else around
+
+
 def copying_loops(block: BlockOp) -> list[ForOp]:
     """The loops around a block that are written out: virtual threads, unrolled loops, and what a pragma asks for."""
-    limits: list[int] = []
-    limit = 0
     loops = block.enclosing_loops
-    for loop in loops:
-        steps, explicit = loop.notes.get("auto_unroll_max_step"), loop.notes.get("unroll_explicit")
-        limit = steps.value.data if isinstance(steps, IntegerAttr) else limit
-        limit = 0 if isinstance(explicit, IntegerAttr) and not explicit.value.data else limit
-        limits.append(limit)
+    _, *limits = accumulate(loops, lambda around, loop: unroll_limit(loop, around), initial=0)
     inside = 1
     found: list[ForOp] = []
     for loop, most in zip(reversed(loops), reversed(limits), strict=True):

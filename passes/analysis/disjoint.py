@@ -74,22 +74,24 @@ def determines(name: str, exprs: Sequence[IndexExpr], varying: set[str], ranges:
             return atom == name or atom in varying
         return any(is_open(axis_) for axis_ in atom_axes(atom))
 
+    def is_settled(expr: IndexExpr) -> bool:
+        return not any(is_open(atom) for atom, _ in expr.terms)
+
     progress = True
     while progress and name not in fixed:
-        progress = False
-        for expr in known:
-            for atom, _ in expr.terms:
-                if is_open(atom) and _fixes(atom, expr, is_open, ranges):
-                    fixed.add(atom)
-                    progress = True
-        for atom in list(fixed):
-            if isinstance(atom, Mod) and atom.expr not in known:
-                plain = quotients(atom.expr, atom.divisor)
-                forms = (*plain, *(whole.simplify(ranges) for whole in plain))
-                if any(not any(is_open(a) for a, _ in form.terms) for form in forms):
-                    known.append(atom.expr)
-                    progress = True
+        atoms = {a for expr in known for a, _ in expr.terms if is_open(a) and _fixes(a, expr, is_open, ranges)}
+        fixed |= atoms
+        remainders = [a for a in fixed if isinstance(a, Mod) and a.expr not in known]
+        whole = {a.expr for a in remainders if any(map(is_settled, _quotients(a, ranges)))}
+        known += whole
+        progress = bool(atoms or whole)
     return name in fixed
+
+
+def _quotients(remainder: Mod, ranges: Ranges) -> list[IndexExpr]:
+    """The forms of `e floordiv c` for `e mod c`, as they are and simplified."""
+    plain = quotients(remainder.expr, remainder.divisor)
+    return [*plain, *(whole.simplify(ranges) for whole in plain)]
 
 
 def _fixes(atom: Atom, expr: IndexExpr, is_open: Callable[[Atom], bool], ranges: Ranges) -> bool:

@@ -43,7 +43,7 @@ from ._matrix_product import ProductWriter, is_product
 from ._product_waits import is_of_warp_group
 from ._run_ahead import ASYNCHRONOUS, BULK, blocks_of
 from ._starts import Nest, is_start, nests_of_launches, without_joins
-from ._told_apart import element_axes, is_for_the_first, joins_threads, predicate_axes
+from ._thread_dependence import element_axes, is_for_the_first, joins_threads, predicate_axes
 from ._unrolled_loops import UnrolledLoops, write_once
 from ._wide_loads import widen_loads
 

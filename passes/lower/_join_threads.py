@@ -19,7 +19,7 @@ from ._block_body import BodyWriter
 from ._block_plan import BlockPlan
 from ._branches import branch, under
 from ._launch import Launch
-from ._told_apart import joins_threads
+from ._thread_dependence import joins_threads
 
 Copies = Sequence[Callable[[], AbstractContextManager[None]]]
 """The instances of a statement in a thread, by what lets their places be known."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import IntAttr, StringAttr
 from xdsl.ir import Block, Region
 
 from ...dialects.index import axis
 from ...dialects.loop import SERIAL, AtOp, BlockOp, ForOp, buffer_shape, is_bound, loops_in, statements
 from ...dialects.target import WIDEST_ACCESS_BYTES
-from ..analysis.code_size import buffer_element_bytes
+from ..analysis.code_size import buffer_element_bytes, unroll_limit
 from ..analysis.matrix_product import TENSORIZE
 from ._run_ahead import blocks_of
 
@@ -39,7 +39,7 @@ def steps_of(loop: ForOp, copies: Sequence[Nest]) -> ForOp | None:
         return None
     if any(map(_has_cut_rows, copies)):
         return None
-    return steps if steps.size * sum(map(_copies, nests)) <= _limit_of(steps) else None
+    return steps if steps.size * sum(map(_copies, nests)) <= _limit_in(steps) else None
 
 
 def _results(nest: Nest) -> int:
@@ -78,14 +78,10 @@ def _has_cut_rows(nest: Nest) -> bool:
     return False
 
 
-def _limit_of(loop: ForOp) -> int:
+def _limit_in(loop: ForOp) -> int:
     """The most copies that a serial loop may make of what is in it, as it or a loop around says."""
-    around: object = loop
-    while isinstance(around, ForOp):
-        if isinstance(steps := around.notes.get("auto_unroll_max_step"), IntegerAttr):
-            return int(steps.value.data)
-        around = around.parent_op()
-    return 0
+    parent = loop.parent_op()
+    return unroll_limit(loop, _limit_in(parent) if isinstance(parent, ForOp) else 0)
 
 
 def spread(loop: ForOp, steps: ForOp, nests: Sequence[Nest], ahead: int) -> bool:

@@ -19,7 +19,7 @@ from ._block_body import BodyWriter
 from ._block_plan import Access, BlockPlan
 from ._loop_values import Known
 from ._matrix_product import is_product
-from ._told_apart import joins_threads
+from ._thread_dependence import joins_threads
 from .tell_loops_apart import spelled
 
 MOST_COPIES = 2048

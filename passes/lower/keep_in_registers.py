@@ -11,7 +11,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.target import target_of
 from ..analysis.nest import functions_on_loops
-from ._own_factors import read_own_factors
+from ._register_factors import read_register_factors
 from ._shared_carries import share_carries
 from ._steps import require_none
 
@@ -38,5 +38,5 @@ class KeepInRegisters(ModulePass):
 def keep_in_registers(func: FuncOp, gpu: bool) -> None:
     """Change the reads and writes of a function in place; a CPU's stay as they are."""
     if gpu:
-        read_own_factors(func)
+        read_register_factors(func)
         share_carries(func)

@@ -71,35 +71,16 @@ def _lower_function(func: FuncOp) -> None:
     input_types = [_memref(t) for t in func.function_type.inputs]
     output_types = [_memref(v.type) for v in returned.arguments]
     body = Block(arg_types=[*input_types, *output_types])
-    buffers: dict[SSAValue, SSAValue] = {}
     for argument, name in zip(body.args, (*names, *output_names), strict=True):
         argument.name_hint = name
-    for tensor, argument in zip(old.args, body.args, strict=False):
-        buffers[tensor] = argument
+    buffers: dict[SSAValue, SSAValue] = dict(zip(old.args, body.args, strict=False))
     copies: list[tuple[SSAValue, SSAValue, str]] = []
-    for position, value in enumerate(returned.arguments):
-        argument = body.args[len(names) + position]
+    for value, argument, name in zip(returned.arguments, body.args[len(names) :], output_names, strict=True):
         if value in buffers:
-            copies.append((value, argument, output_names[position]))
+            copies.append((value, argument, name))
         else:
             buffers[value] = argument
-    allocs: list[Operation] = []
-    nests: list[Operation] = []
-    used = {*names, *output_names}
-    labels: set[str] = set()
-    for op in old.ops:
-        if isinstance(op, ReturnOp):
-            continue
-        assert isinstance(op, ComputeOp)
-        label = _fresh(op.label.data, labels)
-        labels.add(label)
-        for result in op.outputs:
-            if result not in buffers:
-                alloc = AllocOp(_fresh(label, used), _memref(result.type))
-                used.add(alloc.label.data)
-                allocs.append(alloc)
-                buffers[result] = alloc.buffer
-        nests.append(_nest(op, label, buffers))
+    allocs, nests, labels = _nests(old, buffers, {*names, *output_names})
     nests += [_copy(buffers[value], out, _fresh(name, labels)) for value, out, name in copies]
     body.add_ops([*allocs, *nests, ReturnOp()])
     attributes = [*(func.arg_attrs or [DictionaryAttr({"lw.name": StringAttr(n)}) for n in names])]
@@ -116,6 +97,32 @@ def _lower_function(func: FuncOp) -> None:
     assert block is not None
     block.insert_op_before(new, func)
     block.erase_op(func)
+
+
+def _nests(
+    function: Block, buffers: dict[SSAValue, SSAValue], used: set[str]
+) -> tuple[list[Operation], list[Operation], set[str]]:
+    """The allocations and nests of a function's stages, and the labels of these; `buffers` gets what they compute.
+
+    No buffer is called as one that is `used`.
+    """
+    allocs: list[Operation] = []
+    nests: list[Operation] = []
+    labels: set[str] = set()
+    for op in function.ops:
+        if isinstance(op, ReturnOp):
+            continue
+        assert isinstance(op, ComputeOp)
+        label = _fresh(op.label.data, labels)
+        labels.add(label)
+        for result in op.outputs:
+            if result not in buffers:
+                alloc = AllocOp(_fresh(label, used), _memref(result.type))
+                used.add(alloc.label.data)
+                allocs.append(alloc)
+                buffers[result] = alloc.buffer
+        nests.append(_nest(op, label, buffers))
+    return allocs, nests, labels
 
 
 def _output_names(returned: ReturnOp, names: list[str]) -> list[str]:

@@ -22,8 +22,8 @@ from ._copies import holding_for
 from ._run_ahead import run_ahead
 from ._starts import Nest, nests_of_launches, without_joins
 from ._steps import note_step, require_after
+from ._thread_dependence import joins_threads
 from ._thread_sharing import passed_on
-from ._told_apart import joins_threads
 from .join_launches import JoinLaunches
 from .place_buffers import placements_of
 

@@ -29,7 +29,7 @@ from ._loop_values import LoopValues
 from ._run_ahead import BULK, taken_ahead
 from ._starts import is_start, nests_of_launches, without_joins
 from ._steps import note_step, require_after
-from ._told_apart import over_threads
+from ._thread_dependence import over_threads
 from .place_buffers import placements_of
 from .settle_loop_kinds import SettleLoopKinds
 

@@ -9,7 +9,7 @@ from itertools import product
 from math import gcd
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
@@ -20,7 +20,7 @@ from ...dialects.loop import SERIAL, THREAD_KINDS, AtOp, BlockOp, ForOp, blocks_
 from ...dialects.loop_steps import WrittenAttr
 from ...dialects.target import Target, target_of
 from ...dialects.te import IndexOp, PredicateOp
-from ..analysis.code_size import buffer_element_bytes
+from ..analysis.code_size import buffer_element_bytes, unroll_limit
 from ..analysis.joined import launch_sizes
 from ..analysis.matrix_product import TENSORIZE
 from ..analysis.nest import functions_on_loops, ranges_of
@@ -32,7 +32,7 @@ from ._quads import are_transposed
 from ._run_ahead import ASYNCHRONOUS, taken_ahead, work_of
 from ._starts import is_start, loops_started, nests_of_launches, without_joins
 from ._steps import note_step, require_after
-from ._told_apart import element_axes, predicate_axes
+from ._thread_dependence import element_axes, predicate_axes
 from .expand_pipelines import ExpandPipelines
 from .place_buffers import placements_of
 from .tell_loops_apart import spelled
@@ -100,7 +100,7 @@ class _Settling:
         self._require_known(op)
         kind = self._kind(op)
         if taken_ahead(op) is None:  # a pipelined loop counts its iterations
-            self._take_limit(op)
+            self.limit = unroll_limit(op, self.limit)
             if kind == SERIAL and op.size > 1 and op.ends is None and self._copies(op) <= self.limit:
                 kind = "unrolled"
         if kind != op.loop_kind:
@@ -115,14 +115,6 @@ class _Settling:
     def _elsewhere(self, op: AtOp) -> None:
         for nest in statements(op):
             self.statement(nest)
-
-    def _take_limit(self, op: ForOp) -> None:
-        notes = op.notes
-        steps, here = notes.get("auto_unroll_max_step"), notes.get("unroll_explicit")
-        if isinstance(steps, IntegerAttr):
-            self.limit = steps.value.data
-        if isinstance(here, IntegerAttr) and not here.value.data:
-            self.limit = 0
 
     def _copies(self, op: ForOp) -> int:
         """Copies that unrolling all loops in it, lanes apart, would make; those of starts do not count."""

@@ -21,8 +21,8 @@ from ..analysis.nest import block_names, fresh_name, functions_on_loops
 from ._block_plan import reduce_loops
 from ._starts import STARTS
 from ._steps import note_step, require_after
+from ._thread_dependence import over_threads
 from ._tile_product import tile_intrinsic
-from ._told_apart import over_threads
 from .place_barriers import PlaceBarriers
 
 

@@ -30,17 +30,12 @@ def _shape(nest: Nest, buffer: Buffer, owner: Loop | None) -> list[Size]:
         outer, inner = _ranges(stage, owner, together)
         outer |= own
         inner = {name: extent for name, extent in inner.items() if name not in own}
-        bound = stage.bound
         capped = _narrowed(inner, outer, stage.caps) if together and stage.caps else None
         for indices in [a.indices for a in stage.accesses if a.buffer is buffer]:
             for d, index in enumerate(indices):
-                place = index.substitute(bound)
+                place = index.substitute(stage.bound)
                 places[d].append((place, inner))
-                part = interval_of(place, inner, outer)
-                if capped is not None:
-                    others = interval_of(place, inner, outer, stage.caps), interval_of(place, capped, outer)
-                    part = _smallest(part, others)
-                known = boxes[d]
+                part, known = _reached(place, inner, outer, stage, capped), boxes[d]
                 boxes[d] = part if known is None else union(known, part, outer)
     shape = [_bounded(box, extent) for box, extent in zip(boxes, buffer.shape, strict=True)]
     if gpu and buffer.scope == "local":
@@ -49,6 +44,16 @@ def _shape(nest: Nest, buffer: Buffer, owner: Loop | None) -> list[Size]:
         if gpu and PIPELINE_STAGES in writer.notes:  # the first dimension is the stage of the pipeline
             shape[0] = buffer.shape[0]
     return shape
+
+
+def _reached(
+    place: Index, inner: dict[str, Size], outer: dict[str, Size], stage: Stage, capped: dict[str, Size] | None
+) -> SizedInterval:
+    """The elements that an index of a stage reaches; where loops are `capped`, the smallest bound of them."""
+    part = interval_of(place, inner, outer)
+    if capped is None:
+        return part
+    return _smallest(part, (interval_of(place, inner, outer, stage.caps), interval_of(place, capped, outer)))
 
 
 def _ranges(stage: Stage, owner: Loop | None, together: bool) -> tuple[dict[str, Size], dict[str, Size]]:

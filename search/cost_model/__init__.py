@@ -4,11 +4,11 @@ from .linear import Linear
 from .make import MODELS, make_model
 from .pretrained import Pretrained
 from .protocol import CostModel, Floats, Tasks, relative_speed
+from .random_model import RandomModel
 from .rank import RankTrees
 from .roofline import Roofline
 from .store import CostModelError, load_cost_model
 from .trees import BoostedTrees
-from .unknowing import Unknowing
 
 __all__ = [
     "MODELS",
@@ -18,10 +18,10 @@ __all__ = [
     "Floats",
     "Linear",
     "Pretrained",
+    "RandomModel",
     "RankTrees",
     "Roofline",
     "Tasks",
-    "Unknowing",
     "load_cost_model",
     "make_model",
     "relative_speed",

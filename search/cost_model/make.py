@@ -6,13 +6,13 @@ from ...dialects.classic_words import instead_of
 from ...dialects.plugins import COST_MODELS, PluginError, load_plugin, plugins, shown_plugin
 from .linear import Linear
 from .plain_file import Fields, PlainFileError
+from .random_model import RandomModel
 from .rank import RankTrees
 from .roofline import Roofline
 from .saved import SavedCostModel
 from .trees import BoostedTrees
-from .unknowing import Unknowing
 
-_KINDS: tuple[type[SavedCostModel], ...] = (BoostedTrees, RankTrees, Linear, Roofline, Unknowing)
+_KINDS: tuple[type[SavedCostModel], ...] = (BoostedTrees, RankTrees, Linear, Roofline, RandomModel)
 MODELS = {kind.kind: kind for kind in _KINDS}
 """The cost models that come with loopwright, by name."""
 

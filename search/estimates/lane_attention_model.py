@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.element import FLOAT32_BYTES
 from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
 from ...dialects.target import WARP, Target
 from ..sketch.hole import Columns
@@ -57,7 +58,7 @@ class LaneAttentionModel:
         """Bytes of queries, keys and values that are there at a time, and of scores and weights."""
         warps, rows, step, terms, ahead, values_ahead = self._numbers(c)
         copied = (self.keys + warps * rows) * (step + PADDING) * ahead + terms * self.sizes[1] * values_ahead
-        return np.asarray(4 * (copied + 2 * warps * rows * (self.keys + VECTOR)))
+        return np.asarray(FLOAT32_BYTES * (copied + 2 * warps * rows * (self.keys + VECTOR)))
 
     def _scores(self, c: Columns) -> Array:
         """Scores of a thread."""
@@ -87,7 +88,7 @@ class LaneAttentionModel:
         issue = (fmas + scored * (lanes + rows) + summed * (VECTOR + rows)) + rows * lanes * ELEMENT_INSTRUCTIONS
         blocks = self.batch * np.ceil(self.queries / (warps * rows))
         fills = np.ceil(key / step) + np.ceil(self.keys / terms)
-        copied = 4 * (self.keys * (key + value) + warps * rows * key)
+        copied = FLOAT32_BYTES * (self.keys * (key + value) + warps * rows * key)
 
         def together(resident: Array) -> Array:
             """Cycles of so many blocks of a multiprocessor at a time."""

@@ -91,7 +91,7 @@ class Buffers:
             f"{note}; the first at {where}: got {output[where]}, expected {expected[where]}"
         )
 
-    def trespass(self) -> str | None:
+    def memory_violation(self) -> str | None:
         """Return which memory beside the outputs was written, or None; the process may be corrupt if any was."""
         for index, (array, raw) in enumerate(zip(self.args, self._raw, strict=True)):
             start = array.ctypes.data - raw.ctypes.data

@@ -92,7 +92,7 @@ class DeviceBuffers:
         self._fence = checks.allocate(fence.nbytes)
         checks.upload(self._fence, fence)
         self._all_right()  # now, as it compiles what it launches
-        self.trespass()
+        self.memory_violation()
 
     def _poisoned(self, expected: Array) -> Any:
         poison = np.full(expected.shape, poison_value(expected), expected.dtype)
@@ -139,7 +139,7 @@ class DeviceBuffers:
             return False
         return self._checks.count() == 0
 
-    def trespass(self) -> str | None:
+    def memory_violation(self) -> str | None:
         """Return which memory beside the outputs was written, or None; the device may be corrupt if any was."""
         checks = self._checks
         checks.clear()

@@ -404,7 +404,7 @@ class Measurer:
 
     def _gone(self, worker: Worker) -> None:
         """Record the crash of a worker as its candidate's, and start another."""
-        how = worker.epitaph()
+        how = worker.exit_reason()
         if not worker.ready:
             self._failed_starts += 1
             if not worker.killed_from_outside or self._failed_starts >= _MOST_KILLED_STARTS:
@@ -432,7 +432,7 @@ class Measurer:
             self._failed_starts += 1
             if not (self.device or self.versions) or self._failed_starts >= _MOST_LATE_STARTS:
                 late_s = self.options.start_timeout_s
-                how = worker.epitaph()
+                how = worker.exit_reason()
                 raise WorkerStartError(f"the {worker.role} process did not start within {late_s:g} s: {how}")
         elif worker.role == "builder":
             limit = f"building took longer than {worker.timeout_s:g} s"

@@ -144,7 +144,7 @@ class WorkerProcess:
         self._wait(_END_TIMEOUT_S)
         self._output.close()
 
-    def epitaph(self) -> str:
+    def exit_reason(self) -> str:
         """End what is left of a worker that has gone; return how it ended and the last it wrote."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_GOING_S)

@@ -52,7 +52,7 @@ class Worker(Protocol):
     def kill(self) -> None:
         """End it, and release what it held; harmless when repeated."""
 
-    def epitaph(self) -> str:
+    def exit_reason(self) -> str:
         """Return how one that has gone ended."""
 
 

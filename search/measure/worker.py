@@ -110,9 +110,9 @@ class RunnerServer:
         return {"code": ErrorCode.OK, "times_s": times_s, "stopped_early": stopped}, b""
 
     def _judge(self, buffers: Buffers | DeviceBuffers) -> wire.Message | None:
-        if (trespass := buffers.trespass()) is not None:
+        if (violation := buffers.memory_violation()) is not None:
             buffers.restore_inputs()
-            return {"code": ErrorCode.WRONG_RESULT, "message": f"the kernel {trespass}", "tainted": True}
+            return {"code": ErrorCode.WRONG_RESULT, "message": f"the kernel {violation}", "tainted": True}
         if (wrong := buffers.wrong()) is not None:
             return {"code": ErrorCode.WRONG_RESULT, "message": wrong}
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import math
 import os
 import re
@@ -43,11 +42,6 @@ _LINES_SHOWN = 8
 
 class RecordWarning(UserWarning):
     """Lines of a record file were skipped."""
-
-
-def workload_hash(text: str) -> str:
-    """Return the hash under which a workload's text is found."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def primitives_of(schedule: str) -> set[str]:
@@ -143,14 +137,10 @@ def load(path: str | os.PathLike[str], versions: Mapping[str, str] | None = None
     try:
         with open(path, "rb") as file:
             _lock(file.fileno(), fcntl.LOCK_SH)  # not amid another process's line
-            for number, line in enumerate(_lines(file), start=1):
-                if not line.strip():
-                    continue
+            lines = ((number, line) for number, line in enumerate(_lines(file), start=1) if line.strip())
+            for number, line in lines:
                 try:
-                    record = Record.from_json(line.decode("utf-8", "replace"))
-                    if versions is not None:
-                        check_replayable(record, versions)
-                    records.append(record)
+                    records.append(_record_in(line, versions))
                 except RecordError as error:
                     skipped[number] = error
     except OSError as error:
@@ -160,6 +150,14 @@ def load(path: str | os.PathLike[str], versions: Mapping[str, str] | None = None
     if skipped:
         warn_caller(f"{os.fspath(path)}: {_what_was_skipped(skipped)}", RecordWarning)
     return records
+
+
+def _record_in(line: bytes, versions: Mapping[str, str] | None) -> Record:
+    """The record in a line of a file; RecordError where it is none, or is of other versions of primitives."""
+    record = Record.from_json(line.decode("utf-8", "replace"))
+    if versions is not None:
+        check_replayable(record, versions)
+    return record
 
 
 def loaded(records: str | os.PathLike[str] | Iterable[Record]) -> list[Record]:

@@ -80,7 +80,15 @@ class RecordVersionError(RecordError):
 
 @dataclass(frozen=True)
 class Record:
-    """One measurement; `times_s` holds seconds per run, one number a repeat, and is empty when it failed."""
+    """One measurement; `times_s` holds seconds per run, one number a repeat, and is empty when it failed.
+
+    `workload_key` is JSON `[name, arguments, hash]`, `workload_hash` of the workload's IR, `target` a target's text.
+    `decisions` are a row of the sketch named `sketch`; `schedule`, the pass pipeline, says by itself what was measured.
+    `message` is what an `error` said. `build_s` and `run_s` are seconds of building and of running with the check,
+    `timestamp` seconds since 1970. `versions` are those of packages and primitives, `artifact` a hash of the machine
+    code and its launches: with `reused` an earlier record of the same one had been timed. One that is `stopped_early`
+    was clearly slower than the best after fewer repeats.
+    """
 
     workload_key: str
     workload_hash: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from ...dialects.element import element_bytes
+from ...dialects.element import FLOAT32_BYTES, element_bytes
 from ..structure.anchor import Anchor
 
 LEAST_PRODUCTS = 30_000_000
@@ -32,7 +32,7 @@ one's time."""
 def is_large(anchor: Anchor) -> bool:
     """True for a product of two matrices of float32 that is bound by its arithmetic, whose columns are vectors."""
     spatial = [a for a in anchor.spatial if a.extent > 1]
-    if len(anchor.reduce) != 1 or len(spatial) != 2 or anchor.pads or element_bytes(anchor.element) != VECTOR:
+    if len(anchor.reduce) != 1 or len(spatial) != 2 or anchor.pads or element_bytes(anchor.element) != FLOAT32_BYTES:
         return False
     if any(anchor.shared_by_all(a.name) or a.extent < LEAST_SIDE for a in spatial):
         return False

@@ -19,7 +19,7 @@ from ..estimates.tile_model import FMA_PER_CYCLE, LOADS_PER_CYCLE
 from ..estimates.unit_model import COPY_CYCLES, DOT_LATENCY, UnitModel
 from ..sketch.hole import Hole
 from ..structure.anchor import Anchor, Operand
-from ._liked import liked_best
+from ._best_defaults import with_best_defaults
 
 MOST_UNITS = 2
 """Intrinsics that get a sketch each, of those that fit an anchor, by products in a cycle. A choice: a search divides
@@ -319,7 +319,7 @@ def plan_product(anchor: Anchor, fit: Fit, parts: UnitProduct, is_ahead: bool, t
         names=tuple(hole.name for hole in holes),
     )
     outer_names, reduce_names = tuple(x.name for x in outer), tuple(x.name for x in reduce)
-    found = liked_best(holes, model.seconds, model.limit_registers, model.limit_extents)
+    found = with_best_defaults(holes, model.seconds, model.limit_registers, model.limit_extents)
     return UnitPlan(anchor, intrinsic, parts, outer_names, reduce_names, found, model)
 
 

@@ -22,8 +22,8 @@ from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand, anchors_in, find_anchor
 from ._ahead import may_be_packed_ahead
+from ._best_defaults import with_best_defaults
 from ._lanes import lanes_of, threads_pay, upto
-from ._liked import liked_best
 from ._row_lanes import rows_as_lanes
 
 MOST_ROWS = 32
@@ -111,7 +111,9 @@ def _plan(anchor: Anchor, wide: Operand, target: Target) -> DotPlan:
         columns.name,
         width.name,
     )
-    rows, columns, width = liked_best((rows, columns, width), model.seconds, model.limit_registers, model.limit_waste)
+    rows, columns, width = with_best_defaults(
+        (rows, columns, width), model.seconds, model.limit_registers, model.limit_waste
+    )
     names = tuple(a.name for a in outer)
     own = row.name if row else ""
     return DotPlan(block, anchor.epilogue, own, column.name, terms.name, names, rows, columns, width, model)

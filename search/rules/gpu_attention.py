@@ -134,27 +134,22 @@ def plan_attention(
     choices, unit = (GROUPS, PANEL) if in_groups else (SINGLE, x.n)
     bulk = in_groups and is_box(found.scores, found.scores.b) and is_box(found.values, found.values.b)
     terms = _terms(choices.terms, parts.key_extent, unit)
+    if not terms or any(n % unit for n in found.sizes):
+        return None
     ragged_rows, ragged_keys = bool(parts.row_extent % x.m), bool(parts.key_extent % unit)
-    if any(n % unit for n in found.sizes) or not terms or (in_groups and parts.row_extent < x.m):
+    if in_groups and (ragged_keys or parts.row_extent < x.m):
         return None
-    if (in_groups and ragged_keys) or (divided and (parts.row_extent > x.m or parts.ends_early)):
-        return None
-    usual = _usual_parts(target, terms, parts.key_extent, prod(a.extent for a in found.scores.batch))
-    if divided and usual is None:
+    shares = _shares(parts, found, target, terms) if divided else None
+    counts = () if shares is None else tuple(n for n in shares.choices if not clustered or n <= MOST_IN_CLUSTER)
+    if divided and not counts:
         return None
     rows_of_warp = x.m * WARP // x.threads
     few = choices.warps if ragged_rows else dividing(choices.warps, parts.row_extent // rows_of_warp)
     warps = Hole.near(f"{name}_warps", few, choices.usual_warps, "threads", name)
     tiles = Hole.near(f"{name}_tiles", choices.tiles, 1, "tile", name)
-    of_keys = Hole.near(f"{name}_terms", terms, usual.terms if divided and usual is not None else USUAL_TERMS)
-    blocks = -(-parts.key_extent // of_keys.default)
-    of_parts = None
-    if divided and usual is not None:
-        counts = tuple(n for n in usual.choices if not clustered or n <= MOST_IN_CLUSTER)
-        if not counts:
-            return None
-        of_parts = Hole.near(f"{name}_parts", counts, usual.parts, "parts")
-        blocks //= of_parts.default
+    of_keys = Hole.near(f"{name}_terms", terms, USUAL_TERMS if shares is None else shares.terms)
+    of_parts = None if shares is None else Hole.near(f"{name}_parts", counts, shares.parts, "parts")
+    blocks = -(-parts.key_extent // of_keys.default) // (1 if of_parts is None else of_parts.default)
     fills = STAGES[1:] if bulk else STAGES
     stages = Hole.near(f"{name}_stages", fills, min(2, blocks), "stages")
     resident = Hole(f"{name}_resident", RESIDENT, 1, "threads")
@@ -191,6 +186,13 @@ def plan_attention(
         divided=of_parts,
         clustered=clustered,
     )
+
+
+def _shares(parts: AttentionBlocks, found: _Products, target: Target, terms: tuple[int, ...]) -> _Parts | None:
+    """The parts that keys may be divided into: for one matrix of queries, all of whose keys are read."""
+    if parts.row_extent > found.scores.intrinsic.m or parts.ends_early:
+        return None
+    return _usual_parts(target, terms, parts.key_extent, prod(a.extent for a in found.scores.batch))
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand, anchors_in, find_anchor
-from ._liked import liked_best
+from ._best_defaults import with_best_defaults
 from .gpu_tiling import joined_reductions
 
 MOST_ROWS = 16
@@ -194,7 +194,7 @@ def plan_warp_dots(anchor: Anchor, target: Target, beside: Beside = NONE_BESIDE)
         beside=len(beside.rows),
         alike=len(beside.alike),
     )
-    threads, columns, steps = liked_best(holes, model.seconds, model.limit)
+    threads, columns, steps = with_best_defaults(holes, model.seconds, model.limit)
     names = tuple(o.name for o in anchor.operands)
     around = tuple(a.name for a in outer)
     return WarpDotPlan(

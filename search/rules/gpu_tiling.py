@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from ...dialects.attributes import Axis
 from ...dialects.buffers import buffer_shape
-from ...dialects.element import element_bytes
+from ...dialects.element import FLOAT32_BYTES, element_bytes
 from ...dialects.target import Target
 from ...passes.analysis.argument_marks import is_constant
 from ..estimates.gpu_model import GpuModel
@@ -46,8 +46,6 @@ MOST_OF_DEEP, MOST_TAPS, LEAST_FILTERS = 1 << 16, 25, 1_000_000
 among blocks, and again among the threads of each. 512 channels of 7x7 take 10.2 us so at best, 13.5 of those divided
 once (an H200), 448 of 14x14 to 256 with stride 2 10.8 and 12.3, 256 of 7x7 to 512 in batches of 2 12.9 and 14.7. Of 13
 with fewer elements what is chosen so took 0.88 to 2.0 times as long, 1.2 in the mean."""
-WORD = 4
-"""Bytes of an element, those of float32: nobody has measured others."""
 
 SHORTEST_RUN = 4
 """Filters of a group, at least, that are tiled as those of one convolution are. A choice: one vector of results. On an
@@ -126,7 +124,7 @@ def is_deep_window(anchor: Anchor) -> bool:
     Not of constant filters, which are packed ahead: nobody has measured these.
     """
     taps = [a.extent for a in anchor.reduce if a.extent <= SMALL]
-    if not 1 < prod(taps) <= MOST_TAPS or not anchor.pads or element_bytes(anchor.element) != WORD:
+    if not 1 < prod(taps) <= MOST_TAPS or not anchor.pads or element_bytes(anchor.element) != FLOAT32_BYTES:
         return False
     others = [o.buffer for o in anchor.operands if o.name not in anchor.pads and not is_constant(o.buffer)]
     filters = [prod(buffer_shape(buffer)) for buffer in others]

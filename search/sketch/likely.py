@@ -82,18 +82,6 @@ class Compared:
             self.scores = np.concatenate([self.scores, model.predict(self.sketch.features(rows))[0]])
 
 
-def likeliest(
-    sketches: Sequence[Sketch],
-    model: CostModel | None = None,
-    doubt: float = 0.0,
-    rounds: int = STEPS,
-    near: float = SURE,
-) -> str:
-    """Return the schedule of `likeliest_candidate`."""
-    sketch, row = likeliest_candidate(sketches, model, doubt, rounds, near)
-    return sketch.schedule(row)
-
-
 @collector_paused()
 def likeliest_candidate(
     sketches: Sequence[Sketch],

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 
 from ...dialects.classic_words import instead_of
 from .annealing import Annealing
-from .chance import Chance
 from .evolution import Evolution
 from .genetic import Genetic
 from .grid import Grid
+from .random_search import RandomSearch
 from .strategy import StrategyMaker
 
 STRATEGIES: Mapping[str, StrategyMaker] = {
     "evolution": Evolution,
     "annealing": Annealing,
     "genetic": Genetic,
-    "random": Chance,
+    "random": RandomSearch,
     "grid": Grid,
 }
 

@@ -17,13 +17,13 @@ from ...dialects.errors import Error
 from ..cost_model import CostModel, make_model
 from ..measure.limits import Limits
 from ..measure.measurement import MeasureTask, headline
-from ..records import file as rec
 from ..records.file import Record
 from ..report.group import RecordGroup
 from ..report.notebook import search_output
 from ..sketch.space import Space
 from ..strategies.make import strategy_maker
 from ..strategies.strategy import StrategyMaker
+from ..workload import workload_hash
 from .callback import Callback
 from .progress import Progress, TuningState, counted
 
@@ -146,7 +146,7 @@ class TuningTask(OfSketches):
     @property
     def hash(self) -> str:
         """The hash under which its records are found."""
-        return self.workload_hash or rec.workload_hash(self.workload)
+        return self.workload_hash or workload_hash(self.workload)
 
     def measured(self) -> MeasureTask:
         """The workload with data to check candidates by."""

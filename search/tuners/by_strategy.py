@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..strategies.chance import Chance
 from ..strategies.genetic import Genetic
 from ..strategies.grid import Grid
+from ..strategies.random_search import RandomSearch
 from ..strategies.strategy import StrategyMaker
 from ..template.task import TemplateTask
 from .tuner import Tuner
@@ -16,7 +16,7 @@ class RandomTuner(Tuner):
     """Draws configs at random, each at most once."""
 
     def _strategy(self) -> StrategyMaker:
-        return Chance
+        return RandomSearch
 
 
 class GridSearchTuner(Tuner):

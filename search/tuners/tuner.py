@@ -24,8 +24,8 @@ from ..measure.measurer import Measurer, MeasureTask
 from ..records import file as rec
 from ..records.file import Record, Role
 from ..records.index import SKETCH_PREFIX
-from ..strategies.chance import Chance
 from ..strategies.order import in_random_order
+from ..strategies.random_search import RandomSearch
 from ..strategies.strategy import Note, Proposal, Strategy, StrategyMaker
 from ..template.in_search import TemplateInSearch, TemplateSpace
 from ..tune import callback
@@ -69,7 +69,7 @@ class Tuner:
 
     def _strategy(self) -> StrategyMaker:
         """The factory of its strategy."""
-        return Chance
+        return RandomSearch
 
     def _model(self) -> CostModel:
         """The cost model, where the strategy follows one."""

@@ -269,14 +269,14 @@ def test_checks_on_the_device(cuda: FakeDriver, graphs: Bindings, tmp_path: Path
         "(never written?); the first at (0,): got nan, expected 3.0"
     )
     buffers.run(executable)
-    assert buffers.wrong() is None and buffers.trespass() is None
+    assert buffers.wrong() is None and buffers.memory_violation() is None
     assert buffers.time(executable, 60) / 60 == pytest.approx(2e-3) and graphs.made == 1
     assert cuda.log.count("upload") == uploads, "nothing goes to the device for a candidate"
     place = buffers._outputs[0]
     cuda.at(int(place.buffer) + 4096 + 16, 1)[0] = 0
-    assert buffers.trespass() == "wrote outside of argument 1"
+    assert buffers.memory_violation() == "wrote outside of argument 1"
     buffers.restore_inputs()
-    assert buffers.trespass() is None
+    assert buffers.memory_violation() is None
 
 
 def test_few_graphs_are_kept(cuda: FakeDriver, graphs: Bindings) -> None:

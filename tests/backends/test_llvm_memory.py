@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from kernel_elements import DTYPE
-from kernel_texts import compare, parse, protect
+from kernel_elements import DTYPE, values
+from kernel_texts import N, compare, copy_text, parse, protect
 
 import loopwright as lw
 from loopwright.backends import arrays
@@ -17,35 +17,11 @@ from loopwright.backends.llvm.executable import LlvmExecutable
 from loopwright.dialects.target import Target
 from loopwright.search.named_workloads import conv2d_nhwc
 
-N = 160
-
-
-def values(kind: str, size: int, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    if kind == "i1":
-        return rng.integers(0, 2, size).astype(np.bool_)
-    return rng.integers(1, 100, size).astype(DTYPE[kind])
-
 
 def check(text: str, *arrays: np.ndarray, vector_bytes: int = 64, cores: int = 1) -> np.ndarray:
     """Run both ways; elements that the interpreter never wrote must not have changed."""
     module = parse(text)
     return compare(build(module, Target(vector_bytes=vector_bytes, cores=cores)), module, *arrays)
-
-
-def copy_text(kind: str, lanes: int | None, load: str, store: str, before: str = "") -> str:
-    """Return a kernel that loads one vector with `load` in its address and stores it with `store`."""
-    shape = f"vector<{lanes}x{kind}>" if lanes else kind
-    array = f"memref<{N}x{kind}>"
-    return f"""
-    func.func @copy(%in : {array} {{lw.name = "in"}}, %out : {array} {{lw.name = "out", lw.output}}) {{
-      %zero = arith.constant 0 : index
-      %start = arith.constant 64 : index
-      {before}
-      %x = lw_kernel.load %in{load} : {array} -> {shape}
-      lw_kernel.store %x, %out{store} : {shape}, {array}
-      func.return
-    }}"""
 
 
 @pytest.mark.parametrize("lanes", [None, 1, 3, 4, 8, 16, 31])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernel_elements import DTYPE, FLOAT_BINARY, FLOAT_UNARY, FLOATS, INTEGERS, sample
+from kernel_elements import DTYPE, FLOAT_BINARY, FLOAT_UNARY, FLOATS, INTEGER_BINARY, INTEGERS, sample
 from outputs import one
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp, VectorType, i1
@@ -140,26 +140,6 @@ def test_power_and_fma(kind: str, lanes: int | None) -> None:
     close(got, np.power(a, b), exact=False)
     text = program(f"%r = math.fma %x0, %x1, %x2 : {shape}", [kind] * 3, kind, lanes)
     close(run(text, a, b, c, exact=False), (a.astype(np.longdouble) * b + c).astype(a.dtype), exact=False)
-
-
-def c_division(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return (np.trunc(a.astype(np.longdouble) / b)).astype(a.dtype)
-
-
-INTEGER_BINARY: dict[str, Callable[..., Any]] = {
-    "arith.addi": np.add,
-    "arith.subi": np.subtract,
-    "arith.muli": np.multiply,
-    "arith.divsi": c_division,
-    "arith.remsi": lambda a, b: a - b * c_division(a, b),
-    "arith.floordivsi": np.floor_divide,
-    "arith.ceildivsi": lambda a, b: -np.floor_divide(-a, b),
-    "arith.andi": np.bitwise_and,
-    "arith.ori": np.bitwise_or,
-    "arith.xori": np.bitwise_xor,
-    "arith.maxsi": np.maximum,
-    "arith.minsi": np.minimum,
-}
 
 
 @pytest.mark.parametrize("lanes", SHAPES)

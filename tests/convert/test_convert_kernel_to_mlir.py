@@ -9,7 +9,8 @@ import pytest
 import stock_mlir
 from effort import everything, exploring
 from gpu_kernels import MATMUL
-from kernel_elements import DTYPE
+from kernel_elements import DTYPE, values
+from kernel_texts import N, copy_text
 from lowered_runs import exact_inputs
 from random_gpu_schedules import gpu_scheduled
 from sample_workloads import SAMPLES
@@ -32,7 +33,6 @@ CPU = "llvm cores=2 vector_bytes=32"
 CUDA = "cuda max_threads_per_block=64 max_shared_bytes=49152 warp_size=32 max_vthreads=8 compute_capability=90"
 LONG = "winograd_nhwc"
 """The sample whose kernel for a CPU takes the longest (27 s)."""
-N = 160
 SEEDS = range(1000, 2000) if exploring() else range(40 if everything() else 12)
 
 
@@ -154,26 +154,6 @@ def _unwritten(dtype: np.dtype) -> int:
     return 0 if dtype.kind == "b" else int(np.iinfo(dtype).min)
 
 
-def values(kind: str, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    return (rng.integers(0, 2, N) if kind == "i1" else rng.integers(1, 100, N)).astype(DTYPE[kind])
-
-
-def copy_text(kind: str, lanes: int | None, load: str, store: str, before: str = "") -> str:
-    """Return a kernel that loads one value with `load` in its address and stores it with `store`."""
-    shape = f"vector<{lanes}x{kind}>" if lanes else kind
-    array = f"memref<{N}x{kind}>"
-    return f"""
-    func.func @copy(%in : {array} {{lw.name = "in"}}, %out : {array} {{lw.name = "out", lw.output}}) {{
-      %zero = arith.constant 0 : index
-      %start = arith.constant 64 : index
-      {before}
-      %x = lw_kernel.load %in{load} : {array} -> {shape}
-      lw_kernel.store %x, %out{store} : {shape}, {array}
-      func.return
-    }}"""
-
-
 def mask(lanes: int, start: int, step: int) -> str:
     return f"%m0 = arith.constant {start} : index\n%m = lw_kernel.mask %m0 step {step} : vector<{lanes}xi1>"
 
@@ -182,9 +162,9 @@ def mask(lanes: int, start: int, step: int) -> str:
 @pytest.mark.parametrize("stride", [-3, -1, 0, 1, 2])
 @pytest.mark.parametrize("kind", ["f16", "f64", "i8", "i1"])
 def test_strided_loads_and_stores(kind: str, stride: int) -> None:
-    check_program(copy_text(kind, 4, f"[%start + 3] stride {stride}", "[%zero]"), values(kind))
+    check_program(copy_text(kind, 4, f"[%start + 3] stride {stride}", "[%zero]"), values(kind, N))
     if stride:
-        check_program(copy_text(kind, 4, "[%zero]", f"[%start + 3] stride {stride}"), values(kind))
+        check_program(copy_text(kind, 4, "[%zero]", f"[%start + 3] stride {stride}"), values(kind, N))
 
 
 @pytest.mark.few(1)
@@ -193,16 +173,16 @@ def test_strided_loads_and_stores(kind: str, stride: int) -> None:
 def test_masked_loads_and_stores(start: int, step: int, stride: int) -> None:
     """Lanes that are off would leave the buffer on both ends, by megabytes."""
     before = mask(8, start, step)
-    check_program(copy_text("f32", 8, f"[%start] stride {stride} mask %m", "[%zero]", before), values("f32"))
+    check_program(copy_text("f32", 8, f"[%start] stride {stride} mask %m", "[%zero]", before), values("f32", N))
     if stride:
-        check_program(copy_text("i1", 8, "[%zero]", f"[%start] stride {stride} mask %m", before), values("i1"))
+        check_program(copy_text("i1", 8, "[%zero]", f"[%start] stride {stride} mask %m", before), values("i1", N))
 
 
 def test_scalar_masks() -> None:
     before = "%no = arith.constant false\n%far = arith.constant 1000000000 : index"
-    check_program(copy_text("f32", None, "[%far] mask %no", "[%zero]", before), values("f32"))
-    check_program(copy_text("f32", None, "[%zero]", "[%far] mask %no", before), values("f32"))
-    check_program(copy_text("i1", 1, "[%far] mask %no", "[%zero]", before), values("i1"))
+    check_program(copy_text("f32", None, "[%far] mask %no", "[%zero]", before), values("f32", N))
+    check_program(copy_text("f32", None, "[%zero]", "[%far] mask %no", before), values("f32", N))
+    check_program(copy_text("i1", 1, "[%far] mask %no", "[%zero]", before), values("i1", N))
 
 
 @pytest.mark.parametrize("kind", ["f32", "i1"])
@@ -222,7 +202,7 @@ def test_gathers_and_scatters(kind: str) -> None:
           lw_kernel.scatter %x, %out[%j] mask %m : {shape}, {array}, {places}
           func.return
         }}""",
-        values(kind),
+        values(kind, N),
     )
 
 

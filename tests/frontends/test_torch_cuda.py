@@ -11,7 +11,15 @@ torch: Any = pytest.importorskip("torch")
 
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch_models import NAMES, model  # noqa: E402
-from torch_watched import Watched, close, compiled_regions, with_gradients  # noqa: E402
+from torch_watched import (  # noqa: E402
+    Watched,
+    close,
+    compiled_regions,
+    hold_parameters_written_in_place,
+    hold_results_of_no_input,
+    hold_returned_views,
+    with_gradients,
+)
 
 import loopwright as lw  # noqa: E402
 from loopwright.frontends.torch.region import RegionWarning  # noqa: E402
@@ -182,42 +190,17 @@ def test_inputs_with_gaps_or_at_odd_addresses_are_copied() -> None:
 
 @pytest.mark.gpu
 def test_returned_views_share_memory_on_cuda() -> None:
-    def function(x: Any) -> Any:
-        y = torch.relu(x) * 2
-        wide = y.view(2, 2, 3)
-        return y, wide, wide.sum(0)
-
-    watched = Watched(function)
-    y, wide, total = watched(torch.ones(4, 3, device="cuda"))
-    assert wide.data_ptr() == y.data_ptr() and wide.shape == (2, 2, 3)
-    y.zero_()
-    assert not wide.any() and (total == 4).all()
+    hold_returned_views("cuda")
 
 
 @pytest.mark.gpu
 def test_results_of_no_input_on_cuda_are_new_in_each_call() -> None:
-    module = nn.Linear(3, 4).eval().cuda()
-    watched = Watched(lambda: (module.weight * 2 + 1, torch.arange(3, device="cuda") * 2 + 1))
-    with torch.no_grad():
-        for _ in range(2):
-            weight, places = watched()
-            close(weight, module.weight * 2 + 1)
-            close(places, torch.tensor([1, 3, 5], device="cuda"))
-            weight.zero_()
-            places.zero_()
+    hold_results_of_no_input("cuda")
 
 
 @pytest.mark.gpu
 def test_parameters_written_in_place_on_cuda_are_seen() -> None:
-    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).eval().cuda()
-    watched, x = Watched(module), torch.randn(1, 3, 6, 6, device="cuda")
-    with torch.no_grad():
-        for _ in range(5):
-            close(watched(x), module(x))
-            module[0].weight.mul_(1.5)
-            module[1].running_mean.add_(0.25)
-    (region,) = compiled_regions(watched)
-    assert region.statistics.compilations == 4, "after two updates, parameters are inputs"
+    hold_parameters_written_in_place("cuda")
 
 
 @pytest.mark.gpu

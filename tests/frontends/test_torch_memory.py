@@ -6,7 +6,14 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from torch_watched import Watched, close, with_gradients  # noqa: E402
+from torch_watched import (  # noqa: E402
+    Watched,
+    close,
+    hold_parameters_written_in_place,
+    hold_results_of_no_input,
+    hold_returned_views,
+    with_gradients,
+)
 
 import loopwright as lw  # noqa: E402
 from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
@@ -31,16 +38,7 @@ def test_weights_are_not_copied() -> None:
 
 
 def test_parameters_written_in_place_are_seen() -> None:
-    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).eval()
-    watched, x = Watched(module), torch.randn(1, 3, 6, 6)
-    with torch.no_grad():
-        for _ in range(5):
-            close(watched(x), module(x))
-            module[0].weight.mul_(1.5)
-            module[1].running_mean.add_(0.25)
-    (region,) = watched.regions
-    assert region.statistics.compilations == 4, "after two updates, parameters are inputs"
-    assert region.static == frozenset()
+    assert hold_parameters_written_in_place("cpu").static == frozenset()
 
 
 def test_parameters_that_are_replaced_are_seen() -> None:
@@ -115,28 +113,11 @@ def test_input_with_gaps_is_copied() -> None:
 
 
 def test_returned_views_share_memory_as_in_pytorch() -> None:
-    def function(x: Any) -> Any:
-        y = torch.relu(x) * 2
-        wide = y.view(2, 2, 3)
-        return y, wide, wide.sum(0)
-
-    watched = Watched(function)
-    y, wide, total = watched(torch.ones(4, 3))
-    assert wide.data_ptr() == y.data_ptr() and wide.shape == (2, 2, 3)
-    y.zero_()
-    assert not wide.any() and (total == 4).all()
+    hold_returned_views("cpu")
 
 
 def test_results_of_no_input_are_new_in_each_call() -> None:
-    module = nn.Linear(3, 4).eval()
-    watched = Watched(lambda: (module.weight * 2 + 1, torch.arange(3) * 2 + 1))
-    with torch.no_grad():
-        for _ in range(2):
-            weight, places = watched()
-            close(weight, module.weight * 2 + 1)
-            close(places, torch.tensor([1, 3, 5]))
-            weight.zero_()
-            places.zero_()
+    hold_results_of_no_input("cpu")
 
 
 def test_inputs_that_are_written_are_written() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from package_trials import BATCH, try_batch
-from packages import Header, Parts, parts_of, small_network, trespass, with_header, write_parts
+from packages import Header, Parts, memory_violation, parts_of, small_network, with_header, write_parts
 from trust.packages import run as run_section
 
 import loopwright as lw
@@ -172,7 +172,7 @@ def test_the_long_run_counts_all_of_it() -> None:
 
 def test_the_oracle_sees_what_it_is_for(saved: Path) -> None:
     package = load_package(saved)
-    assert trespass(package) is None
+    assert memory_violation(package) is None
     plan = package.plan
     first, last = plan.steps[0], plan.steps[-1]
     for step, number, what in (
@@ -186,7 +186,7 @@ def test_the_oracle_sees_what_it_is_for(saved: Path) -> None:
     ):
         changed = list(plan.steps)
         changed[number] = step
-        found = trespass(replace(package, plan=replace(plan, steps=tuple(changed))))
+        found = memory_violation(replace(package, plan=replace(plan, steps=tuple(changed))))
         assert found is not None and what in found
 
 

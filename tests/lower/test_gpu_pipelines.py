@@ -245,3 +245,14 @@ def test_copies_are_spread_where_that_pays() -> None:
     assert not is_spread(lower(whole, partial(many, vector=4, rows=2), CUDA)[1])
     counted = partial(tile, stages=2, registers=0, vector=4, turned=True, depth=16, rows=4)
     assert not is_spread(lower(whole, counted, CUDA)[1])
+
+
+def test_copies_are_not_spread_over_steps_that_the_compiler_is_left_to_unroll() -> None:
+    """Each of them would ask which copies are theirs, as they are counted."""
+
+    def left(sch: Schedule) -> None:
+        written_out(sch, stages=2, vector=1, turned=True, depth=16)
+        sch.pragma("c", "k1", unroll_explicit=0)
+
+    check(matmul(64, 64, 64), left, by_itself=True)
+    assert not is_spread(lower(matmul(64, 64, 64), left, CUDA)[1])

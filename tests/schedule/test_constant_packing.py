@@ -176,11 +176,11 @@ def test_measuring_gives_the_original_and_times_the_packed(tmp_path: Path, monke
     monkeypatch.setattr(Packing, "pack", lambda self, array: packed.append(1) or pack(self, array))
     buffers.poison()
     kernel.run(buffers.args)
-    assert buffers.wrong() is None and buffers.trespass() is None
+    assert buffers.wrong() is None and buffers.memory_violation() is None
     for _ in range(3):
         buffers.poison()
         assert kernel.time(buffers.args, 2) > 0
-        assert buffers.wrong() is None and buffers.trespass() is None
+        assert buffers.wrong() is None and buffers.memory_violation() is None
     assert len(packed) == 1
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from loopwright.search.cost_model import BoostedTrees, Floats, Linear, Unknowing, make_model, relative_speed
+from loopwright.search.cost_model import BoostedTrees, Floats, Linear, RandomModel, make_model, relative_speed
 from loopwright.search.cost_model.trees import drawn
 
 
@@ -113,4 +113,4 @@ def test_few_samples_are_all_seen_by_randomised_trees_and_drawn_for_rankers(
 def test_unknown_models_are_refused() -> None:
     with pytest.raises(ValueError, match="unknown cost model 'xgb'; there are: trees, rank, linear, roofline, random"):
         make_model("xgb")
-    assert isinstance(make_model("random"), Unknowing)
+    assert isinstance(make_model("random"), RandomModel)

@@ -90,7 +90,7 @@ def test_the_device_judges_as_the_host_does(
         buffers.run(Copying(checks, [got]))
         host.args[0][...] = got
         assert buffers.wrong() == host.wrong()
-        assert buffers.trespass() is None
+        assert buffers.memory_violation() is None
 
 
 def test_what_was_written_beside_the_outputs_is_found(checks: Checks, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_what_was_written_beside_the_outputs_is_found(checks: Checks, tmp_path: 
     def judged(after: After | None) -> str | None:
         buffers.poison()
         buffers.run(Copying(checks, [y], after))
-        found = buffers.trespass()
+        found = buffers.memory_violation()
         buffers.restore_inputs()
         return found
 

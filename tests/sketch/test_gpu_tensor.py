@@ -326,8 +326,16 @@ def test_weights_of_joined_products_are_copied_in_boxes(columns: int) -> None:
 
 
 def test_padded_weights_of_joined_products_are_copied_by_threads() -> None:
-    """Of 80 columns, padded to 96, the copy engine would take 16 of the next part for zeros."""
-    assert not any("bulk" in s.name for s in of_groups(joined(3, 64, 80, 64)))
+    """Of 80 columns, padded to 96, the copy engine would take 16 of the next part for zeros; warps multiply them."""
+    tensors = joined(3, 64, 80, 64)
+    (sketch,) = sketches(tensors)
+    assert "mma_m16" in sketch.name and "bulk" not in sketch.name
+    module = te.create_module(tensors, TARGET)
+    inputs = exact_inputs(module)
+    kernel = scheduled_kernel(str(module), sketch.schedule(sketch.default))
+    assert not any(isinstance(op, BulkCopyOp) for op in kernel.walk())
+    for got, wanted in zip(run_kernel(kernel, inputs), run_te(module, inputs), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
 
 
 def test_threads_copy_whole_rounds_for_warp_groups() -> None:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +18,14 @@ from loopwright.search.cost_model.general import General
 from loopwright.search.cost_model.shipped import shipped_model
 from loopwright.search.named_workloads import conv2d_nhwc, matmul
 from loopwright.search.sketch import likely
-from loopwright.search.sketch.likely import CANDIDATES, KEPT, SURE, likeliest, likely_rows
+from loopwright.search.sketch.likely import CANDIDATES, KEPT, SURE, likeliest_candidate, likely_rows
 from loopwright.search.sketch.sketch import Sketch
+
+
+def likeliest(*given: Any, **options: Any) -> str:
+    """The schedule of `likeliest_candidate`."""
+    sketch, row = likeliest_candidate(*given, **options)
+    return sketch.schedule(row)
 
 
 def test_a_convolution_to_few_channels_keeps_the_device_busy() -> None:

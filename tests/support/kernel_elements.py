@@ -1,4 +1,4 @@
-"""Element types of kernels, values to try them with, and float operations, all as NumPy has them."""
+"""Element types of kernels, values to try them with, and operations, all as NumPy has them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,6 +39,27 @@ FLOAT_UNARY: dict[str, Callable[..., Any]] = {
 }
 
 
+def c_division(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Rounded towards zero, as C does."""
+    return (np.trunc(a.astype(np.longdouble) / b)).astype(a.dtype)
+
+
+INTEGER_BINARY: dict[str, Callable[..., Any]] = {
+    "arith.addi": np.add,
+    "arith.subi": np.subtract,
+    "arith.muli": np.multiply,
+    "arith.divsi": c_division,
+    "arith.remsi": lambda a, b: a - b * c_division(a, b),
+    "arith.floordivsi": np.floor_divide,
+    "arith.ceildivsi": lambda a, b: -np.floor_divide(-a, b),
+    "arith.andi": np.bitwise_and,
+    "arith.ori": np.bitwise_or,
+    "arith.xori": np.bitwise_xor,
+    "arith.maxsi": np.maximum,
+    "arith.minsi": np.minimum,
+}
+
+
 def sample(kind: str, seed: int, special: bool = False) -> np.ndarray:
     """Sixteen values: floats in [-4, 4) and, if `special`, zeros, infinities and NaN; integers that are not 0."""
     rng = np.random.default_rng(seed)
@@ -51,3 +72,11 @@ def sample(kind: str, seed: int, special: bool = False) -> np.ndarray:
     values = rng.integers(limits.min // 2, limits.max // 2, 16, dtype=DTYPE[kind])
     values[values == 0] = 3
     return values
+
+
+def values(kind: str, size: int, seed: int = 0) -> np.ndarray:
+    """Numbers from 1 to 99, or bits."""
+    rng = np.random.default_rng(seed)
+    if kind == "i1":
+        return rng.integers(0, 2, size).astype(np.bool_)
+    return rng.integers(1, 100, size).astype(DTYPE[kind])

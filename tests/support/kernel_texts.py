@@ -8,9 +8,27 @@ from loopwright.backends.context import create_context
 from loopwright.backends.kernel_function import Kernel
 from loopwright.dialects.interpret.kernel import run_kernel
 
+N = 160
+"""Elements of the arrays that kernels copy."""
+
 
 def parse(text: str) -> ModuleOp:
     return Parser(create_context(), text).parse_module()
+
+
+def copy_text(kind: str, lanes: int | None, load: str, store: str, before: str = "") -> str:
+    """Return a kernel that loads one value or vector with `load` in its address and stores it with `store`."""
+    shape = f"vector<{lanes}x{kind}>" if lanes else kind
+    array = f"memref<{N}x{kind}>"
+    return f"""
+    func.func @copy(%in : {array} {{lw.name = "in"}}, %out : {array} {{lw.name = "out", lw.output}}) {{
+      %zero = arith.constant 0 : index
+      %start = arith.constant 64 : index
+      {before}
+      %x = lw_kernel.load %in{load} : {array} -> {shape}
+      lw_kernel.store %x, %out{store} : {shape}, {array}
+      func.return
+    }}"""
 
 
 def compare(kernel: Kernel, module: ModuleOp, *arrays: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from packages import Header, mutated, parts_of, small_network, trespass, with_header, write_parts
+from packages import Header, memory_violation, mutated, parts_of, small_network, with_header, write_parts
 
 import loopwright as lw
 from loopwright.graph.runtime.package import Package, PackageError
@@ -74,7 +74,7 @@ def _loaded(path: Path, trusted: bool) -> Package | None:
         if "\n" in str(error) or not str(error).startswith(str(path)):
             raise _Fault("not one sentence", str(error)) from error
         return None
-    if (what := trespass(package)) is not None:
+    if (what := memory_violation(package)) is not None:
         raise _Fault("beyond its arrays", what)
     return package
 

@@ -123,7 +123,7 @@ def mutated(header: Header, rng: np.random.Generator) -> Header:
     return changed
 
 
-def trespass(package: Package) -> str | None:
+def memory_violation(package: Package) -> str | None:
     """Find, byte by byte, an access of a package beyond its arrays; None where it keeps to them.
 
     Kernels are taken to touch what their signatures declare.

@@ -5,6 +5,9 @@ from typing import Any
 import loopwright as lw
 from loopwright import te, topi
 
+CONV = ("conv2d_no_batching", (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1)), "cuda model=h200")
+"""Name, arguments and target of the tutorial's task."""
+
 
 @lw.template("tests_matmul")
 def matmul(cfg: Any, m: int, n: int, k: int) -> lw.Schedule:

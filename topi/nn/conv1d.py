@@ -17,7 +17,10 @@ def conv1d_ncw(
     out_dtype: str | None = None,
     pad_value: float = 0,
 ) -> Tensor:
-    """data (N, CI, W), kernel (CO, CI / groups, KW) -> (N, CO, OW)."""
+    """data (N, CI, W), kernel (CO, CI / groups, KW) -> (N, CO, OW).
+
+    Options are those of `topi.nn.conv2d_nchw`.
+    """
     return convolve("conv1d_ncw", data, kernel, 1, stride, padding, dilation, groups, out_dtype, False, pad_value)
 
 
@@ -31,5 +34,8 @@ def conv1d_nwc(
     out_dtype: str | None = None,
     pad_value: float = 0,
 ) -> Tensor:
-    """data (N, W, CI), kernel (KW, CI / groups, CO) -> (N, OW, CO)."""
+    """data (N, W, CI), kernel (KW, CI / groups, CO) -> (N, OW, CO).
+
+    Options are those of `topi.nn.conv2d_nchw`.
+    """
     return convolve("conv1d_nwc", data, kernel, 1, stride, padding, dilation, groups, out_dtype, True, pad_value)

@@ -17,7 +17,10 @@ def conv3d_ncdhw(
     out_dtype: str | None = None,
     pad_value: float = 0,
 ) -> Tensor:
-    """data (N, CI, D, H, W), kernel (CO, CI / groups, KD, KH, KW) -> (N, CO, OD, OH, OW)."""
+    """data (N, CI, D, H, W), kernel (CO, CI / groups, KD, KH, KW) -> (N, CO, OD, OH, OW).
+
+    Options are those of `topi.nn.conv2d_nchw`.
+    """
     return convolve("conv3d_ncdhw", data, kernel, 3, stride, padding, dilation, groups, out_dtype, False, pad_value)
 
 
@@ -31,5 +34,8 @@ def conv3d_ndhwc(
     out_dtype: str | None = None,
     pad_value: float = 0,
 ) -> Tensor:
-    """data (N, D, H, W, CI), kernel (KD, KH, KW, CI / groups, CO) -> (N, OD, OH, OW, CO)."""
+    """data (N, D, H, W, CI), kernel (KD, KH, KW, CI / groups, CO) -> (N, OD, OH, OW, CO).
+
+    Options are those of `topi.nn.conv2d_nchw`.
+    """
     return convolve("conv3d_ndhwc", data, kernel, 3, stride, padding, dilation, groups, out_dtype, True, pad_value)

@@ -21,7 +21,10 @@ def depthwise_conv2d_nchw(
     out_dtype: str | None = None,
     pad_value: float = 0,
 ) -> Tensor:
-    """data (N, C, H, W), kernel (C, M, KH, KW) -> (N, C * M, OH, OW); output channel c * M + m reads channel c."""
+    """data (N, C, H, W), kernel (C, M, KH, KW) -> (N, C * M, OH, OW); output channel c * M + m reads channel c.
+
+    Options are those of `topi.nn.conv2d_nchw`.
+    """
     require_rank("depthwise_conv2d_nchw", 4, data=data, kernel=kernel)
     _require_channels("depthwise_conv2d_nchw", data, kernel, data.shape[1], kernel.shape[0])
     channels, multiplier = kernel.shape[:2]
@@ -45,7 +48,10 @@ def depthwise_conv2d_nhwc(
     out_dtype: str | None = None,
     pad_value: float = 0,
 ) -> Tensor:
-    """data (N, H, W, C), kernel (KH, KW, C, M) -> (N, OH, OW, C * M); output channel c * M + m reads channel c."""
+    """data (N, H, W, C), kernel (KH, KW, C, M) -> (N, OH, OW, C * M); output channel c * M + m reads channel c.
+
+    Options are those of `topi.nn.conv2d_nchw`.
+    """
     require_rank("depthwise_conv2d_nhwc", 4, data=data, kernel=kernel)
     _require_channels("depthwise_conv2d_nhwc", data, kernel, data.shape[3], kernel.shape[2])
     channels, multiplier = kernel.shape[2:]

@@ -27,7 +27,11 @@ def max_pool(
     ceil_mode: bool = False,
     layout: str = "NCHW",
 ) -> Tensor:
-    """The largest element of each window; `stride` is `kernel` unless given, padding never wins."""
+    """The largest element of each window; `stride` is `kernel` unless given, padding never wins.
+
+    `stride`, `padding` and `dilation` are as in `topi.nn.conv2d_nchw`, over the spatial axes of `layout`. With
+    `ceil_mode` windows are counted up: the last one may end behind the padding. ShapeError where no window fits.
+    """
     pool = _pooling("max_pool", data, kernel, stride, padding, dilation, ceil_mode, layout)
     padded = pad_spatial(data, pool.before, pool.after, pool.first, min_value(data.dtype).value)
     result: Tensor = compute(
@@ -45,7 +49,10 @@ def avg_pool(
     count_include_pad: bool = False,
     layout: str = "NCHW",
 ) -> Tensor:
-    """The mean of each window, over the elements inside the data unless `count_include_pad`; as `topi.mean`."""
+    """The mean of each window, over the elements inside the data unless `count_include_pad`; as `topi.mean`.
+
+    Options are those of `max_pool`.
+    """
     _require_float("avg_pool", data)
     pool = _pooling("avg_pool", data, kernel, stride, padding, 1, ceil_mode, layout)
     padded = pad_spatial(data, pool.before, pool.after, pool.first)

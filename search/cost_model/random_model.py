@@ -8,7 +8,7 @@ from .protocol import Floats, Tasks
 from .saved import SavedCostModel
 
 
-class Unknowing(SavedCostModel):
+class RandomModel(SavedCostModel):
     """Never ready: candidates are drawn at random."""
 
     kind = "random"

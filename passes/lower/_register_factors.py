@@ -13,7 +13,7 @@ from ..analysis.matrix_product import OWN, TENSORIZE, MatrixProduct, Mismatch, k
 from ..analysis.nest import fresh_name
 
 
-def read_own_factors(func: FuncOp) -> None:
+def read_register_factors(func: FuncOp) -> None:
     """Have each thread read its own elements of a fragment in place, where a product has a factor in registers.
 
     `a[i, k0 * 16 + k]` -> `a[i, k0 * 16 + k floordiv 8 * 8 + threadIdx.x * 2 + k mod 2]`: analyses then see that no
@@ -26,10 +26,10 @@ def read_own_factors(func: FuncOp) -> None:
             continue
         block = next(blocks_in(loop))
         if OWN not in block.notes and any(scope_of(load.buffer) == "local" for load in block.loads):
-            _read_own(block, loop, intrinsic)
+            _read_held(block, loop, intrinsic)
 
 
-def _read_own(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> None:
+def _read_held(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> None:
     try:
         match = match_product(block, loop, intrinsic)
     except Mismatch:
@@ -37,7 +37,7 @@ def _read_own(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> None:
     name = k_of_factor(block, match.a)
     assert name is not None
     position = [a.name for a in block.axes].index(name)
-    bound = block.bindings.data[position].substitute({match.digits[-1].loop_name: own_step(match)})
+    bound = block.bindings.data[position].substitute({match.digits[-1].loop_name: held_step(match)})
     fresh = fresh_name(f"{name}_own", {a.name for a in block.axes})
     block.iterators = AxesAttr((*block.axes, Axis(fresh, block.axes[position].extent)))
     block.rebind((*block.bindings.data, bound), block.conditions)
@@ -45,7 +45,7 @@ def _read_own(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> None:
     block.annotations = DictionaryAttr({**block.notes, OWN: UnitAttr()})
 
 
-def own_step(match: MatrixProduct) -> IndexExpr:
+def held_step(match: MatrixProduct) -> IndexExpr:
     """The step of k in a thread's fragment, for one in the loop over all of them.
 
     The digits of k that the fragment holds are those of the loop, the one in between is the lane's.

@@ -11,7 +11,7 @@ from ..sketch.hole import Columns, Hole, Limit
 from ..sketch.population import Population
 
 
-def liked_best(
+def with_best_defaults(
     holes: Sequence[Hole], seconds: Callable[[Columns], npt.NDArray[np.float64]], *limits: Limit
 ) -> tuple[Hole, ...]:
     """Return the holes with the defaults of the fastest combination within the limits, for few holes of few choices."""

@@ -6,7 +6,7 @@ from ..cost_model import CostModel
 from .strategy import Proposal, Strategy
 
 
-class Chance(Strategy):
+class RandomSearch(Strategy):
     """Draws candidates at random, from one space after the other, each at most once."""
 
     learns = False
