@@ -1,4 +1,4 @@
-"""Windows of 3x3 that slide over images, found by their indices, and the nests of their minimal filtering."""
+"""Square windows that slide over images, found by their indices, and the nests of their minimal filtering."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ...dialects.attributes import Axis
 from ...dialects.index import IndexExpr, axis, constant
 from ...dialects.loop import AllocOp, BlockOp, LoadOp, buffer_shape, buffer_type, element_of_buffer
-from ...dialects.minimal_filtering import KERNEL, Matrices, Matrix
+from ...dialects.minimal_filtering import Matrices, Matrix
 from ...dialects.te import PredicateOp, YieldOp
 from ..analysis.nest import fresh_buffer_name, nest_around
 
@@ -71,6 +71,11 @@ class Window:
     kernel: Access
     result: Access
 
+    @property
+    def extent(self) -> int:
+        """Taps along an axis."""
+        return self.sizes[self.tap[0]]
+
 
 def find_window(axes: Sequence[Axis], result: Access, loads: Sequence[Access]) -> tuple[Window, tuple[int, int]] | None:
     """The window of a sum of products, and which loads are of data and of the kernel; None where it is none."""
@@ -109,7 +114,7 @@ def _matched(
     if len(images) != 1 or len(channels) != 1 or len(filters) != 1 or "" in (*pixel, *tap):
         return None
     (image,), (channel,), (made,) = images, channels, filters
-    if any(sizes[t] != KERNEL for t in tap) or not _is_plain(kernel, (made, channel, *tap)):
+    if sizes[tap[0]] != sizes[tap[1]] or not _is_plain(kernel, (made, channel, *tap)):
         return None
     plain_read = all(e is not None and (len(e[0]) == 2 or not e[1]) for e in data.dimensions)
     return (image, made, (pixel[0], pixel[1]), channel, (tap[0], tap[1])) if plain_read else None
@@ -119,8 +124,10 @@ def _matched(
 class Transforms:
     """Writes the nests of a window by minimal filtering, and the buffers between them.
 
-    Transformed kernels are [position, position, channel, filter], transformed data and products have tiles last, or
-    channels where these are last in the data. `taken` are names that buffers and blocks may not have.
+    Transformed kernels are [position, position, channel, filter], with the parts of a larger window behind positions;
+    transformed data and products have tiles last, or channels where these are last in the data. A part reads the tile
+    that is so many rows and columns further on: data have tiles beyond the last results for these, and tiles are
+    numbered by rows of as many. `taken` are names that buffers and blocks may not have.
     """
 
     window: Window
@@ -131,28 +138,35 @@ class Transforms:
     allocs: list[AllocOp] = field(default_factory=list)
 
     @property
-    def _tiles(self) -> tuple[int, ...]:
-        return tuple(-(-self.window.sizes[name] // self.matrices.output) for name in self.window.pixel)
+    def _parts(self) -> int:
+        return self.matrices.parts(self.window.extent)
 
-    def _in_order(self, channel: str, extent: int) -> list[tuple[str, int]]:
-        """Channels and tiles in the order that data has them in."""
+    @property
+    def _tiles(self) -> tuple[int, ...]:
+        """Rows and columns of the tiles of an image, with those that only parts of windows read."""
+        beyond = self._parts - 1
+        return tuple(-(-self.window.sizes[name] // self.matrices.output) + beyond for name in self.window.pixel)
+
+    def _in_order(self, channel: str, extent: int, beyond: int = 0) -> list[tuple[str, int]]:
+        """Channels and tiles, without so many of the last, in the order that data has them in."""
         last = self.window.data.dimensions[-1]
         rows, columns = self._tiles
-        found = [(channel, extent), ("p", self.window.sizes[self.window.image] * rows * columns)]
+        found = [(channel, extent), ("p", self.window.sizes[self.window.image] * rows * columns - beyond)]
         return found[::-1] if last is not None and last[0] == (self.window.channel,) else found
 
     def write(self, label: str, out: SSAValue) -> list[Operation]:
         """The nests in order, the last one called `label`, which writes the results."""
         window, one = self.window, self.matrices
         channels, filters = window.sizes[window.channel], window.sizes[window.filter]
-        both = [("ci", channels), ("co", filters)]
-        kernel_rows = self._picked("kernel_rows", [("eps", one.tile), ("rx", KERNEL), *both], "eps", one.g, self._tap)
+        both = [*self._part_axes(), ("ci", channels), ("co", filters)]
+        kernel_axes = [("eps", one.tile), ("rx", one.kernel), *both]
+        kernel_rows = self._picked("kernel_rows", kernel_axes, "eps", one.g, self._tap)
         kernel_pack = self._chained("kernel_pack", kernel_rows, one.g, both)
         data_axes = self._in_order("c", channels)
         wide = [("eps", one.tile), ("j", one.tile), *data_axes]
         data_rows = self._picked("data_rows", wide, "eps", one.b, self._pixel)
         data_pack = self._chained("data_pack", data_rows, one.b, data_axes)
-        made_axes = self._in_order("co", filters)
+        made_axes = self._in_order("co", filters, (self._parts - 1) * (self._tiles[1] + 1))
         product = self._product(kernel_pack[1], data_pack[1], made_axes)
         inverse_rows = self._picked(
             "inverse_rows",
@@ -165,14 +179,22 @@ class Transforms:
         nests = [kernel_rows, kernel_pack, data_rows, data_pack, product, inverse_rows, inverse]
         return [*(nest for nest, _ in nests), self._gathered(label, inverse[1], out, [n for n, _ in made_axes])]
 
+    def _part_axes(self) -> list[tuple[str, int]]:
+        """The rows and columns of a window's parts; none where it is one."""
+        return [("py", self._parts), ("px", self._parts)] if self._parts > 1 else []
+
     # -- elements ------------------------------------------------------------------------------------------------------
 
     def _tap(self, row: int) -> tuple[SSAValue, list[IndexExpr], list[IndexExpr]]:
-        """The element of the kernel in a row of the window."""
-        window = self.window
-        values = {window.filter: axis("co"), window.channel: axis("ci")}
-        values |= {window.tap[0]: constant(row), window.tap[1]: axis("rx")}
-        return self.kernel, [_sum(e, values) for e in window.kernel.dimensions], []
+        """The element of the kernel in a row of the window, or of its part, zero beyond the window."""
+        window, extent, beyond = self.window, self.matrices.kernel, list[IndexExpr]()
+        taps = (constant(row), axis("rx"))
+        if self._parts > 1:
+            taps = (axis("py") * extent + row, axis("px") * extent + axis("rx"))
+        if self._parts * extent > window.extent:
+            beyond = [window.extent - 1 - tap for tap in taps]
+        values = {window.filter: axis("co"), window.channel: axis("ci")} | dict(zip(window.tap, taps, strict=True))
+        return self.kernel, [_sum(e, values) for e in window.kernel.dimensions], beyond
 
     def _pixel(self, row: int) -> tuple[SSAValue, list[IndexExpr], list[IndexExpr]]:
         """The element of the data in a row of tile `p`, zero beyond the data."""
@@ -227,14 +249,15 @@ class Transforms:
         return self._picked(label, axes, second, matrix, lambda k: (before[1], [axis(first), constant(k), *inside], []))
 
     def _product(self, kernel: SSAValue, data: SSAValue, axes: Sequence[tuple[str, int]]) -> tuple[Operation, SSAValue]:
-        """Sums of products over channels, for each position and tile."""
-        place = [axis("eps"), axis("nu")]
-        left = LoadOp(kernel, [*place, axis("ci"), axis("co")])
-        right = LoadOp(data, [*place, *(axis("ci" if name == "co" else name) for name, _ in axes)])
+        """Sums of products over channels and the parts of a window, for each position and tile."""
+        place, parts = [axis("eps"), axis("nu")], self._part_axes()
+        tile = axis("py") * self._tiles[1] + axis("px") + axis("p") if parts else axis("p")
+        left = LoadOp(kernel, [*place, *(axis(name) for name, _ in parts), axis("ci"), axis("co")])
+        right = LoadOp(data, [*place, *(axis("ci") if name == "co" else tile for name, _ in axes)])
         product = arith.MulfOp(left.result, right.result)
         body = [left, right, product, YieldOp.create(operands=[product.result])]
         positions = [("eps", self.matrices.tile), ("nu", self.matrices.tile)]
-        reduced = [("ci", self.window.sizes[self.window.channel])]
+        reduced = [("ci", self.window.sizes[self.window.channel]), *parts]
         return self._stored("bgemm", [*positions, *axes], body, reduced)
 
     def _gathered(self, label: str, inverse: SSAValue, out: SSAValue, inside: Sequence[str]) -> Operation:

@@ -1,4 +1,4 @@
-"""The time that a convolution of 3x3 windows takes on a GPU by Winograd's transforms, and directly: a roofline of both.
+"""The time that a convolution takes on a GPU by Winograd's transforms, and directly: a roofline of both.
 
 Numbers are an H200's, by its 132 multiprocessors for others.
 """
@@ -17,8 +17,8 @@ from .gpu_model import Array
 from .nest_model import LAUNCH_S
 
 UNTUNED_TILE = 2
-"""Extent of the tiles that are taken without records. They are as exact as the direct way (docs/network.md has the
-errors of both), tiles of 4 are not."""
+"""Extent of the tiles of windows of 3x3 that are taken without records. They are as exact as the direct way
+(docs/network.md has the errors of both), tiles of 4 are not."""
 MULTIPLY_ADDS_PER_S = 1.3e11
 """Multiply-adds of a multiprocessor, both of direct convolutions and of what transforms leave of them: 17e12 in all. Of
 18 convolutions untuned ones reach 9e12 to 21e12, 13e12 to 21e12 of those above 500 million."""
@@ -26,8 +26,8 @@ TRANSFORMED_BYTES_PER_S = 3.8e10
 """Bytes that transforms and the product between them move in a second for each multiprocessor, 5e12 in all: with 22e12
 multiply-adds it is what 14 of these convolutions take within 20%."""
 KERNEL_CYCLES = 9.5
-"""Cycles of a multiprocessor for each filter of each channel that is transformed in the call: a warp's loads are of 32
-lines each. 512 filters of 512 channels cost 13.5 us, 256 of 256 seven."""
+"""Cycles of a multiprocessor for nine taps of a filter of a channel that are transformed in the call: a warp's loads
+are of 32 lines each. 512 filters of 512 channels of 3x3 cost 13.5 us, 256 of 256 seven."""
 CYCLES_PER_S = 1.75e9
 """Cycles of a multiprocessor, about."""
 DIRECT_S = 1.9e-6
@@ -53,6 +53,8 @@ class WinogradModel:
     filters: int
     ahead: bool = False
     """The filters are transformed before any call."""
+    window: int = KERNEL
+    """Taps along an axis."""
 
     @property
     def gains(self) -> bool:
@@ -60,29 +62,48 @@ class WinogradModel:
         return self.saved_s + (DIRECT_S if self.ahead else 0.0) > self.transforms_s
 
     @property
+    def precise(self) -> bool:
+        """True where the largest errors are at most about four times those of adding up one term after another.
+
+        Tiles of n results are for windows of 2 n - 1 taps along an axis and more. With 64 to 112 channels their errors
+        beside fp64 are 0.6 times the direct ones by norm and 0.4 by the largest (2 of 3x3), 1.8 and 1.5 (3 of 5x5), 3.6
+        and 4.2 (4 of 7x7), and for smaller windows 3.8 and 6.6 (4 of 3x3), which no rule takes. What candidates are
+        checked by allows for seven times the direct ones (8x64x56x56 to 48, 7x7, an H200), twice those of tiles of 4.
+        """
+        return 2 * self.matrices.output - 1 <= self.window
+
+    @property
+    def _parts(self) -> int:
+        """Parts of a window along an axis."""
+        return self.matrices.parts(self.window)
+
+    @property
     def _tiles(self) -> int:
-        return self.images * prod(-(-n // self.matrices.output) for n in self.pixels)
+        """Tiles of all images, with those that only parts of windows read."""
+        return self.images * prod(-(-n // self.matrices.output) + self._parts - 1 for n in self.pixels)
 
     @property
     def moved_bytes(self) -> int:
         """Bytes of data and results, as they are and in tiles, and of filters, of which a direct way reads others."""
         elements, places = self.images * prod(self.pixels), self.matrices.tile**2
         apart = self.channels * (elements + 2 * places * self._tiles)
-        filters = self.channels * self.filters * (places - KERNEL**2 if self.ahead else places + KERNEL**2)
+        taps, transformed = self.window**2, self._parts**2 * places
+        filters = self.channels * self.filters * (transformed - taps if self.ahead else transformed + taps)
         return ELEMENT_BYTES * (apart + filters + self.filters * (elements + places * self._tiles))
 
     @property
     def saved_s(self) -> float:
         """Seconds of the multiply-adds that transforms save."""
-        direct = self.images * prod(self.pixels) * KERNEL**2
-        saved = self.channels * self.filters * (direct - self.matrices.tile**2 * self._tiles)
+        direct = self.images * prod(self.pixels) * self.window**2
+        saved = self.channels * self.filters * (direct - (self._parts * self.matrices.tile) ** 2 * self._tiles)
         return saved / (MULTIPLY_ADDS_PER_S * self._cores)
 
     @property
     def transforms_s(self) -> float:
         """Seconds of what they cost beside the product."""
         moved = self.moved_bytes / (TRANSFORMED_BYTES_PER_S * self._cores) + TRANSFORMS * LAUNCH_S
-        filters = self.channels * self.filters * KERNEL_CYCLES / (CYCLES_PER_S * self._cores)
+        taps = self.window**2 / KERNEL**2
+        filters = self.channels * self.filters * taps * KERNEL_CYCLES / (CYCLES_PER_S * self._cores)
         return moved if self.ahead else moved + filters + LAUNCH_S
 
     @property

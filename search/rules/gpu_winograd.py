@@ -1,16 +1,16 @@
-"""Convolutions of 3x3 windows by Winograd's transforms on a GPU, where the multiply-adds they save are worth it."""
+"""Convolutions of square windows by Winograd's transforms on a GPU, where the multiply-adds saved are worth it."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from ...dialects.element import element_bytes
-from ...dialects.minimal_filtering import BY_OUTPUT
+from ...dialects.minimal_filtering import OUTPUTS
 from ...dialects.target import Target
 from ...passes.analysis.argument_marks import is_constant
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.winograd import Winograd
-from ..estimates.winograd_model import ELEMENT_BYTES, UNTUNED_TILE, WinogradModel
+from ..estimates.winograd_model import ELEMENT_BYTES, WinogradModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import anchors_in
@@ -24,7 +24,7 @@ MOST_BYTES = 2 << 30
 
 
 class GpuWinograd(SketchRule):
-    """Convolutions of float32 by transforms of tiles of 2x2 results, beside the direct way where that is near."""
+    """Convolutions of float32 by transforms that round little more than sums; the direct way stays where it is near."""
 
     order: ClassVar[int] = 60
 
@@ -34,19 +34,20 @@ class GpuWinograd(SketchRule):
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         drafts = [draft]
         for anchor in anchors_in(draft.module):
-            step = Winograd(anchor.block, UNTUNED_TILE)
-            model = _model(step, draft, target)
-            if model is None or not model.gains or model.moved_bytes > MOST_BYTES:
+            ways = [way for size in OUTPUTS if (way := _way(Winograd(anchor.block, size), draft, target)) is not None]
+            if not ways:
                 continue
+            step, model = max(ways, key=lambda way: way[1].saved_s - way[1].transforms_s)
             grown = [_written(before, step, model) for before in drafts]
             drafts = grown if model.saved_s > SURE * model.transforms_s else [*drafts, *grown]
         return drafts
 
 
-def _model(step: Winograd, draft: Draft, target: Target) -> WinogradModel | None:
-    """The model of a block by transforms; None for one that they do not compute, and for constant filters.
+def _way(step: Winograd, draft: Draft, target: Target) -> tuple[Winograd, WinogradModel] | None:
+    """A block by transforms, and its model; None where they do not compute it, round much more, or gain nothing.
 
-    A network transforms these ahead, where that pays (`graph.chosen_winograd`), and may be asked not to.
+    None also for constant filters. A network transforms those of 3x3 ahead, where that pays (`graph.chosen_winograd`),
+    and may be asked for none.
     """
     try:
         plan = step.check(draft.module)
@@ -57,7 +58,9 @@ def _model(step: Winograd, draft: Draft, target: Target) -> WinogradModel | None
         return None
     pixels = (sizes[window.pixel[0]], sizes[window.pixel[1]])
     channels, filters = sizes[window.channel], sizes[window.filter]
-    return WinogradModel(target, BY_OUTPUT[UNTUNED_TILE], sizes[window.image], pixels, channels, filters)
+    images, extent = sizes[window.image], window.extent
+    model = WinogradModel(target, plan.matrices, images, pixels, channels, filters, window=extent)
+    return (step, model) if model.precise and model.gains and model.moved_bytes <= MOST_BYTES else None
 
 
 def _written(draft: Draft, step: Winograd, model: WinogradModel) -> Draft:

@@ -33,9 +33,9 @@
 
 // FOUR: %data_pack = lw_loop.alloc "data_pack" : memref<6x6x2x1xf32>
 
-// SIZE: tile_size must be one of 2, 4, got 3
+// SIZE: tile_size must be one of 2, 4 for windows of 3x3, got 3
 // SPLIT: block 'conv' must be in loops of its own, one for each iterator: this step comes first
-// WINDOW: block 'strided' must be a convolution of 3x3 windows that move by 1
+// WINDOW: block 'strided' must be a convolution of square windows of 3x3 or more that move by 1
 // SUM: block 'largest' must be a sum of fp32 or fp64
 // MASKED: block 'masked' must have no predicate
 // TYPE: block 'whole' must be a sum of fp32 or fp64
