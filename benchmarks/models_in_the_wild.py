@@ -381,7 +381,7 @@ def _by_compile(model: Any, inputs: Sequence[Any], target: str) -> tuple[Callabl
             "stays": {f"{name}: {why}": n for (name, why), n in found.stays.items()},
         }
 
-    return torch.compile(model, backend="loopwright", options={"target": target}), described
+    return torch.compile(model, backend=lw.torch.backend, options={"target": target}), described
 
 
 def _by_export(model: Any, inputs: Sequence[Any], target: str) -> tuple[Callable[..., Any], Callable[[], Row]]:

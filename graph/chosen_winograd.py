@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from ..dialects.graph import GroupOp
-from ..dialects.minimal_filtering import BY_OUTPUT
+from ..dialects.minimal_filtering import BY_OUTPUT, KERNEL
 from ..dialects.target import Target, parse_target
 from ..search.estimates.winograd_model import UNTUNED_TILE, WinogradModel
 from ..search.records.match import same_device
+from ..topi.nn.winograd import tiles_along
 from .chosen_schedules import KnownSchedules
 from .network import Network
 from .passes._rewrite import option
-from .passes.winograd import convolution_of, take_tiles
+from .passes.winograd import convolution_of, dilation_of, take_tiles
 from .tasks import GroupTask, groups_of, winograd_tasks, with_tasks
 from .types import dtype_of, shape_of
 
@@ -19,6 +23,10 @@ FEWEST_CHANNELS = 32
 take 1.54 times as long so, 32 of 56x56 1.02, 32 of 28x28 to 64 1 / 1.75, 40 of 30x30 1 / 1.39, 64 of 112x112
 1 / 1.56, 512 of 14x14 1 / 1.75, 512 of 7x7 1 / 1.2; of 17 layers of 40 channels and more each takes less (one core of
 an Emerald Rapids, seconds of the CPU)."""
+FEWEST_SAVED = 1.4
+"""Multiplications of the direct way for each that transforms leave, from which on those layers take them: what reaches
+past the results of small images, or of the phases of dilated windows, is computed too. 7x7 leaves 1 / 1.72 of them and
+takes 1 / 1.2 of the time, 3x3 would leave 1 / 1.27."""
 
 
 def with_winograd(grouped: Network, target: Target, known: KnownSchedules) -> Network:
@@ -53,11 +61,19 @@ def gains_untuned(group: GroupOp, target: Target) -> bool:
         return False
     given, made, last = shape_of(found.inputs[0]), shape_of(found.outputs[0]), option(found, "layout") == "NHWC"
     channels, filters = (given[3], made[3]) if last else (given[1], made[1])
+    pixels, dilation = made[1:3] if last else made[2:4], dilation_of(found)
     if target.kind == "llvm":
-        return last and min(channels, filters) >= FEWEST_CHANNELS
-    pixels = made[1:3] if last else made[2:4]
+        return last and min(channels, filters) >= FEWEST_CHANNELS and _saved(pixels, dilation) >= FEWEST_SAVED
+    if dilation != (1, 1):
+        return False  # nobody has measured them there
     layer = WinogradModel(target, BY_OUTPUT[UNTUNED_TILE], made[0], (pixels[0], pixels[1]), channels, filters, True)
     return layer.gains
+
+
+def _saved(pixels: Sequence[int], dilation: Sequence[int]) -> float:
+    """Return how many multiplications of the direct way there are for each of the transforms' product."""
+    tiles = tiles_along(pixels, dilation, UNTUNED_TILE)
+    return KERNEL**2 * prod(pixels) / (BY_OUTPUT[UNTUNED_TILE].tile ** 2 * prod(tiles))
 
 
 def _faster(pair: GroupTask, target: Target, known: KnownSchedules) -> int | None:

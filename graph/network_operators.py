@@ -157,6 +157,7 @@ class NetworkOperators(Generic[ValueT]):
             /,
             *,
             padding: Padding = ...,
+            dilation: Ints = ...,
             tile_size: int = ...,
             layout: str = ...,
             label: Tag = ...,

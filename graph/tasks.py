@@ -80,9 +80,10 @@ def _groups(target: Target) -> str:
             return found.replace("lw-graph-fuse", f"lw-graph-fuse{{{chains}}}")
         return found.replace("lw-graph-fuse", f"{_FLAT.format(1)},lw-graph-fuse{{attention_tile={tile} {chains}}}")
     lanes = target.vector_bytes // _LANE_BYTES
+    found = GROUPED.replace("lw-graph-skip-padding", "lw-graph-skip-padding{by_taps=true}")
     if lanes < 2:
-        return GROUPED
-    return GROUPED.replace("lw-graph-fuse", f"{_FLAT.format(lanes)},lw-graph-fuse{{attention_rows={lanes}}}")
+        return found
+    return found.replace("lw-graph-fuse", f"{_FLAT.format(lanes)},lw-graph-fuse{{attention_rows={lanes}}}")
 
 
 def words_for(target: Target) -> str:

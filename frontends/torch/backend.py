@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from .options import TorchOptions
 from .recurrent_layers import compiled_around_long_layers, trace_recurrent_layers
 from .region import RegionWarning
 from .types import has_symbols
+from .whole_resizes import whole_resizes
 
 if TYPE_CHECKING:
     from .graph import CompiledGraph
@@ -109,7 +110,7 @@ class _Traced:
             inference_compiler=partial(self._graph, "inference", len(inputs)),
             decompositions=decompositions(training),
         )
-        with _unrolled_lstms() if training else nullcontext():
+        with _unrolled_lstms() if training else whole_resizes():
             made: Compiled = compiler(gm, inputs)
         return self._direct[0] if self._direct else made
 

@@ -90,10 +90,17 @@ def _conv2d_transpose(
 
 
 def _conv2d_winograd(
-    data: Tensor, weight: Tensor, *, padding: Padding = 0, tile_size: int = 4, layout: str = "NCHW"
+    data: Tensor,
+    weight: Tensor,
+    *,
+    padding: Padding = 0,
+    dilation: Ints = 1,
+    tile_size: int = 4,
+    layout: str = "NCHW",
 ) -> Tensor:
     known = {"NCHW": topi.nn.conv2d_winograd_nchw, "NHWC": topi.nn.conv2d_winograd_nhwc}
-    return _of_layout("conv2d_winograd", layout, known)(data, weight, padding, tile_size, pre_computed=True)
+    convolve = _of_layout("conv2d_winograd", layout, known)
+    return convolve(data, weight, padding, tile_size, pre_computed=True, dilation=dilation)
 
 
 def _winograd_weight_transform(weight: Tensor, *, tile_size: int = 4, layout: str = "OIHW") -> Tensor:

@@ -28,18 +28,20 @@ from ._rewrite import (
     with_options,
 )
 from ._slices import drop_unit_views, joined_slices
+from ._transposes import joined_by_view
 
 
 @dataclass(frozen=True)
 class Simplify(ModulePass):
     """Rewrite operators to simpler ones that mean the same.
 
-    Copies, casts to the same type, reshapes and transposes that change nothing go; chains of them become one; a
-    transpose that moves axes of extent 1 only is a reshape; bias_add is an add, the power of 2 a square; a convolution
-    of as many groups as channels is depthwise; zeros around what a convolution reads are its own padding. Equal numbers
-    become one; arithmetic with a number that changes nothing goes, a sum by its count is a mean, 1 / (1 + exp(-x)) a
-    sigmoid. An einsum gives its axes in the order that they are transposed to. A batch of products by one matrix is
-    one product. A slice of a slice is one of what that is of.
+    Copies, casts to the same type, reshapes and transposes that change nothing go; chains of them become one, and
+    transposes on both sides of a reshape that keeps the axes apart which they move; a transpose that moves axes of
+    extent 1 only is a reshape; bias_add is an add, the power of 2 a square; a convolution of as many groups as
+    channels is depthwise; zeros around what a convolution reads are its own padding. Equal numbers become one;
+    arithmetic with a number that changes nothing goes, a sum by its count is a mean, 1 / (1 + exp(-x)) a sigmoid.
+    An einsum gives its axes in the order that they are transposed to. A batch of products by one matrix is one
+    product. A slice of a slice is one of what that is of.
     """
 
     name: ClassVar[str] = "lw-graph-simplify"
@@ -93,6 +95,8 @@ def _transpose(op: ApplyOp) -> SSAValue | None:
         return Before(op).reshape(source, [shape[k] for k in order])
     if (product := producer(source, "einsum")) is not None and source is op.inputs[0] and used_once(source):
         return _turned(op, product, order)
+    if source is op.inputs[0] and (joined := joined_by_view(op)) is not None:
+        return joined
     same = source is op.inputs[0] and option(op, "axes") == order
     return None if same else Before(op).apply("transpose", source, axes=order)
 

@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects.graph import ApplyOp, ConstantOp, GroupOp
+from ...topi.arguments import spread
 from ..types import dtype_of, infer, shape_of
 from ._rewrite import Before, applied, group_label, is_constant, option, replace
 
@@ -25,9 +26,9 @@ _TYPES = ("float32", "float64")
 class Winograd(ModulePass):
     """conv2d(x, w) -> conv2d_winograd(x, winograd_weight_transform(w)), for tiles of `tile_size` x `tile_size`.
 
-    Of convolutions in fp32 or fp64 with 3x3 windows, stride 1, dilation 1, one group and constant weights, whose
-    transform is left to `lw-graph-fold-constants`; in groups as outside of them. Results are less exact with tiles of
-    4, and depend on the pass.
+    Of convolutions in fp32 or fp64 with 3x3 windows, dilated or not, stride 1, one group, zeros around their data and
+    constant weights, whose transform is left to `lw-graph-fold-constants`; in groups as outside of them. Results are
+    less exact with tiles of 4, and depend on the pass.
     """
 
     name: ClassVar[str] = "lw-graph-winograd"
@@ -86,6 +87,11 @@ def convolution_of(group: GroupOp) -> ApplyOp | None:
     return None if found is None else found[0]
 
 
+def dilation_of(conv: ApplyOp) -> tuple[int, ...]:
+    """Return the dilation of a two-dimensional convolution along each axis."""
+    return spread("conv2d", "dilation", option(conv, "dilation"), 2)
+
+
 def _transformed(before: Before, conv: ApplyOp, weight: SSAValue, tile_size: int) -> SSAValue:
     return before.apply("winograd_weight_transform", weight, **_weight_options(conv, tile_size))
 
@@ -96,7 +102,7 @@ def _weight_options(conv: ApplyOp, tile_size: int) -> dict[str, Any]:
 
 def _by_tiles(conv: ApplyOp, weight: SSAValue, tile_size: int) -> SSAValue:
     """Add the convolution of transformed weights before one."""
-    options = {"padding": option(conv, "padding"), "tile_size": tile_size, "layout": option(conv, "layout")}
+    options = {name: option(conv, name) for name in ("padding", "dilation", "layout")} | {"tile_size": tile_size}
     return Before(conv).apply("conv2d_winograd", conv.inputs[0], weight, label=conv.outputs[0].name_hint, **options)
 
 
@@ -117,5 +123,5 @@ def _fits(op: ApplyOp, weight: SSAValue) -> bool:
         return False
     shape = shape_of(weight)
     window = shape[:2] if option(op, "layout") == "NHWC" else shape[2:]
-    ones = all(option(op, name) in (1, (1,), (1, 1)) for name in ("stride", "dilation", "groups"))
-    return window == (3, 3) and ones
+    ones = all(option(op, name) in (1, (1,), (1, 1)) for name in ("stride", "groups"))
+    return window == (3, 3) and ones and not option(op, "pad_value")

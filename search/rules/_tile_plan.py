@@ -213,7 +213,7 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     outer += rows[:-MOST_ROWS]
     if not rows and len(anchor.operands) == 1:
         rows, outer = outer[-1:], outer[:-1]  # several sums at a time hide what one of them waits for
-    lanes, vectors, vector_middle = _vector_holes(anchor, variant, target)
+    lanes, vectors, vector_middle = _vector_holes(anchor, variant, target, run if variant.runs in variant.axes else 0)
     left = max(1, (target.vector_registers - 2) // (vectors.default + 1))
     still = row_operand(anchor, variant.vector) if variant.packs_rows else None
     by_reuse = _row_tiles(anchor, variant, rows[-MOST_ROWS:], left, still)
@@ -280,9 +280,14 @@ def _hole(block: str, name: str, choices: tuple[int, ...], wanted: int, kind: Ki
     return Hole.near(f"{block}_{name}", choices, wanted, kind, axis and f"{block}_{axis}")
 
 
-def _vector_holes(anchor: Anchor, variant: Variant, target: Target) -> tuple[Hole, Hole, Hole]:
-    """Lanes of a vector, vectors of a register tile, and register tiles of a cache tile."""
+def _vector_holes(anchor: Anchor, variant: Variant, target: Target, run: int) -> tuple[Hole, Hole, Hole]:
+    """Lanes of a vector, vectors of a register tile, and register tiles of a cache tile.
+
+    Where tiles divide a `run` of filters that half a vector does not, lanes are its largest power of two.
+    """
     full = lanes_of(anchor, target)
+    if run % max(1, full // 2):
+        full = run & -run
     extent = prod(a.extent for a in variant.vector)
     choices = tuple(n for n in (full // 2, full) if n >= 1)
     lanes = _hole(anchor.block, "lanes", choices, full if extent >= full else choices[0], "vector")

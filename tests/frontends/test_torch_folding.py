@@ -140,9 +140,10 @@ def test_writes_of_no_elements_are_left_out() -> None:
     np.testing.assert_allclose(net.evaluate(**{net.input_names[0]: x.numpy()})[0], function(x).numpy(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest-exact"])
-def test_resizing_that_pytorch_takes_apart_is_read_at_affine_places(mode: str) -> None:
-    """AOTAutograd makes of it elements at places that it computes from numbers."""
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest", "nearest-exact"])
+@pytest.mark.few(2)
+def test_resizing_that_pytorch_takes_apart_is_traced_whole_for_inference(mode: str) -> None:
+    """AOTAutograd makes of it elements at places that it computes; of graphs with gradients it still does."""
     x, w = torch.randn(1, 3, 6, 7), torch.randn(4, 3, 1, 1)
 
     def function(x: Any) -> Any:
@@ -152,6 +153,25 @@ def test_resizing_that_pytorch_takes_apart_is_read_at_affine_places(mode: str) -
     torch.testing.assert_close(call(x), function(x), rtol=1e-4, atol=1e-5)
     (region,) = graphs[0].regions
     assert region.compiled is not None and region.failure is None
+    assert any("upsample" in name for name in operators(graphs))
+    x.requires_grad_()
+    (wanted,) = torch.autograd.grad(function(x).sum(), x)
+    (found,) = torch.autograd.grad(call(x).sum(), x)
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("factor", [1.7, 0.77])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+@pytest.mark.few(1)
+def test_factors_that_give_no_whole_extents_find_the_elements_that_pytorch_does(mode: str, factor: float) -> None:
+    """Single precision decides of places between two elements: 8.5 / 1.7 is 5."""
+    x = torch.randn(1, 2, 20, 33)
+
+    def function(x: Any) -> Any:
+        return F.interpolate(x, scale_factor=factor, mode=mode) * 2
+
+    call, _ = compiled(function, x)
+    torch.testing.assert_close(call(x), function(x))
 
 
 def test_windows_of_known_places_are_no_search() -> None:

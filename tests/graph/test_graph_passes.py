@@ -23,6 +23,7 @@ PIPELINES = [
     "lw-graph-fold-batch-norm,cse,dce",
     "lw-graph-simplify,lw-graph-sink-views,dce",
     "lw-graph-fold-constants,dce",
+    "lw-graph-skip-padding{by_taps=true},dce",
     "lw-graph-fuse",
     "lw-graph-convert-layout{layout=NHWC},lw-graph-simplify,cse,dce",
     "lw-graph-convert-layout{layout=NCHW},lw-graph-simplify,cse,dce",
@@ -51,6 +52,28 @@ def test_grouped_networks_mean_the_same(name: str) -> None:
     outside = [op for op in after.function.body.block.ops if isinstance(op, ApplyOp)]
     assert all(operator(op.operator.data).kind is Kind.VIEW for op in outside)
     assert not any(op.operator.data == "batch_norm" for op in after.module.walk() if isinstance(op, ApplyOp))
+
+
+@pytest.mark.parametrize(
+    ("given", "first", "between", "second", "left"),
+    [
+        ((1, 128, 12), (0, 2, 1), (1, 12, 8, 16), (0, 2, 3, 1), 0),  # tokens as a feature map, channels last
+        ((1, 4, 3, 8), (0, 3, 1, 2), (1, 8, 12), (0, 2, 1), 0),  # and back
+        ((2, 3, 4), (2, 0, 1), (4, 6), (1, 0), 0),
+        ((2, 3, 4), (1, 0, 2), (3, 8), (1, 0), 1),
+        ((3, 8), (1, 0), (2, 4, 3), (1, 0, 2), 2),  # axes that the reshape makes of one
+        ((2, 3, 4, 5), (0, 2, 1, 3), (2, 4, 15), (2, 1, 0), 1),
+        ((3, 1, 4), (2, 1, 0), (4, 3, 1, 1), (3, 1, 0, 2), 0),
+    ],
+)
+def test_transposes_on_both_sides_of_a_reshape_are_one(
+    given: Any, first: Any, between: Any, second: Any, left: int
+) -> None:
+    net: Any = lw.Network("turned")
+    turned = net.reshape(net.transpose(net.input("data", given), axes=first), shape=between)
+    net.output(net.relu(net.transpose(turned, axes=second)))
+    after = check_same(net, "lw-graph-simplify,cse,dce", feeds_of(net))
+    assert [op.operator.data for op in after.module.walk() if isinstance(op, ApplyOp)].count("transpose") == left
 
 
 def test_transposed_convolutions_channels_last_take_in_what_follows() -> None:

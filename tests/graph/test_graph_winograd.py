@@ -58,6 +58,13 @@ def test_a_network_is_compiled_with_tuned_winograd_templates(tmp_path: Path, qui
     np.testing.assert_allclose(compiled.executor()(*feeds.values()), want, atol=1e-4 * float(np.abs(want).max()))
 
 
+def test_what_is_padded_with_other_numbers_stays_direct() -> None:
+    net = lw.Network("padded")
+    weight = net.constant(np.ones((6, 6, 3, 3), np.float32), "w")
+    net.output(net.conv2d(net.input("data", (1, 6, 9, 7)), weight, padding=1, pad_value=0.5))
+    assert "winograd" not in str(transformed(net).module)
+
+
 def test_other_tiles_are_refused() -> None:
     net = lw.testing.network("resnet-18", **SMALL["resnet-18"])
     with pytest.raises(ValueError, match="tile_size is 2 or 4, got 3"):
@@ -160,19 +167,22 @@ def test_without_times_that_compare_a_convolution_is_direct() -> None:
         assert tile_sizes(lw.compile(net, TARGET, processes=1)) == [4, 4]
 
 
-def wide_convolution(channels: int = 32, layout: str = "NHWC", images: int = 1) -> lw.Network:
+def wide_convolution(
+    channels: int = 32, layout: str = "NHWC", images: int = 1, dilation: int = 1, pixels: tuple[int, int] = (7, 6)
+) -> lw.Network:
     net = lw.Network("wide")
     last = layout == "NHWC"
     weight = np.random.default_rng(0).normal(size=(3, 3, channels, channels)).astype(np.float32)
-    data = net.input("data", (images, 7, 6, channels) if last else (images, channels, 7, 6))
+    data = net.input("data", (images, *pixels, channels) if last else (images, channels, *pixels))
     kept = net.constant(weight if last else np.ascontiguousarray(weight.transpose(3, 2, 0, 1)), "w")
-    net.output(net.relu(net.conv2d(data, kept, padding=1, layout=layout)))
+    net.output(net.relu(net.conv2d(data, kept, padding=dilation, dilation=dilation, layout=layout)))
     return net
 
 
 @pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
-def test_untuned_convolutions_of_many_channels_take_tiles_of_2_on_cpus() -> None:
-    net = wide_convolution()
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_untuned_convolutions_of_many_channels_take_tiles_of_2_on_cpus(dilation: int) -> None:
+    net = wide_convolution(dilation=dilation)
     compiled = lw.compile(net, TARGET, processes=1)
     assert tile_sizes(compiled) == [2]
     assert tile_sizes(lw.compile(net, TARGET, processes=1, winograd=False)) == [0]
@@ -188,9 +198,13 @@ def test_untuned_convolutions_of_many_channels_take_tiles_of_2_on_cpus() -> None
     [
         (wide_convolution(), TARGET, True),
         (wide_convolution(24), TARGET, False),
+        (wide_convolution(dilation=2), TARGET, True),
+        (wide_convolution(dilation=3), TARGET, False),  # 18 tiles of 4x4 for 42 results of 3x3
+        (wide_convolution(pixels=(3, 3)), TARGET, False),
         (wide_convolution(layout="NCHW"), TARGET, False),
         (wide_convolution(), "cuda model=h200", False),
         (wide_convolution(256, images=128), "cuda model=h200", True),
+        (wide_convolution(256, images=128, dilation=2), "cuda model=h200", False),
         (wide_convolution(256, "NCHW", images=128), "cuda model=h200", True),
         (wide_convolution(256, images=128), "opencl model=mali-t860", False),
     ],

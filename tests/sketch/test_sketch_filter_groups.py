@@ -70,6 +70,19 @@ def test_tiles_divide_the_filters_of_a_group(name: str) -> None:
     assert tiled
 
 
+@pytest.mark.parametrize("run", [4, 5, 12])
+@pytest.mark.few(1)
+def test_groups_that_half_a_vector_does_not_divide_have_shorter_vectors(run: int) -> None:
+    wide = "llvm cores=1 vector_bytes=64 vector_registers=32"
+    task = lw.SearchTask(lambda: grouped(16, 4 * run, 4, last=True), target=wide)
+    sketch = next(sketch for sketch in task.sketches if sketch.name == "ff_direct")
+    columns = sketch.columns(np.concatenate([sketch.default[None], sketch.sample(np.random.default_rng(0), 60)]))
+    assert columns["compute_lanes"].max() == run & -run
+    assert not (run % (columns["compute_lanes"] * columns["compute_vectors"] * columns["compute_vector_tile"])).any()
+    found = task.build(sketch.schedule(sketch.default))(*task.reference.inputs)
+    np.testing.assert_allclose(found, task.reference.expected[0], rtol=1e-4, atol=1e-4)
+
+
 def test_fewer_filters_are_read_each_for_itself() -> None:
     task = lw.SearchTask(WORKLOADS["of three"], target=CPU)
     assert not any("compute_ff" in hole.name for sketch in task.sketches for hole in sketch.holes)

@@ -228,6 +228,27 @@ def test_winograd(tile: int, data: Any, filters: int, padding: int) -> None:
     )
 
 
+@pytest.mark.parametrize("tile", [2, 4])
+@pytest.mark.parametrize("extents, padding, dilation", [((9, 8), 2, 2), ((8, 9), (3, 0, 1, 4), (3, 2)), ((5, 7), 5, 5)])
+@pytest.mark.few(2)
+def test_dilated_winograd(tile: int, extents: Any, padding: Any, dilation: Any) -> None:
+    h, w = extents
+    check(
+        lambda x, k: topi.nn.conv2d_winograd_nchw(x, k, padding, tile, dilation=dilation),
+        lambda x, k: ref.conv2d_nchw_python(x, k, 1, padding, dilation),
+        f32(2, 3, h, w),
+        f32(5, 3, 3, 3),
+        tolerance=1e-4,
+    )
+    check(
+        lambda x, k: topi.nn.conv2d_winograd_nhwc(x, k, padding, tile, dilation=dilation),
+        lambda x, k: ref.conv2d_nhwc_python(x, k, 1, padding, dilation),
+        f32(2, h, w, 3),
+        f32(3, 3, 3, 5),
+        tolerance=1e-4,
+    )
+
+
 def test_winograd_with_a_transformed_kernel() -> None:
     check(
         lambda x, k: topi.nn.conv2d_winograd_nchw(x, topi.nn.winograd_weight_transform(k, 2), 1, 2, pre_computed=True),

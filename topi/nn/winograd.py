@@ -14,7 +14,7 @@ from ...dialects.numpy_types import FLOATS
 from ...te import ShapeError, Tensor, compute, reduce_axis, select, sum
 from ...te.errors import format_shape
 from ...te.expr import Expr, Operand, zero
-from ..arguments import Padding, padding_of, require_rank, window_output
+from ..arguments import Ints, Padding, padding_of, require_rank, spread, window_output
 from .convolution import accumulator_type
 from .pad import pad_spatial
 
@@ -26,12 +26,14 @@ def conv2d_winograd_nchw(
     tile_size: int = 4,
     out_dtype: str | None = None,
     pre_computed: bool = False,
+    dilation: Ints = 1,
 ) -> Tensor:
-    """data (N, CI, H, W), kernel (CO, CI, 3, 3) -> (N, CO, OH, OW); stride 1, dilation 1.
+    """data (N, CI, H, W), kernel (CO, CI, 3, 3) -> (N, CO, OH, OW); stride 1.
 
-    `tile_size` is 2 or 4. With `pre_computed` the kernel is what `winograd_weight_transform` gives.
+    `tile_size` is 2 or 4. With `pre_computed` the kernel is what `winograd_weight_transform` gives. The pixels that a
+    dilated window sees are every so many: each phase of them has tiles of its own.
     """
-    return _convolve("conv2d_winograd_nchw", data, kernel, padding, tile_size, out_dtype, pre_computed, False)
+    return _convolve("conv2d_winograd_nchw", data, kernel, padding, tile_size, out_dtype, pre_computed, dilation, False)
 
 
 def conv2d_winograd_nhwc(
@@ -41,12 +43,14 @@ def conv2d_winograd_nhwc(
     tile_size: int = 4,
     out_dtype: str | None = None,
     pre_computed: bool = False,
+    dilation: Ints = 1,
 ) -> Tensor:
-    """data (N, H, W, CI), kernel (3, 3, CI, CO) -> (N, OH, OW, CO); stride 1, dilation 1.
+    """data (N, H, W, CI), kernel (3, 3, CI, CO) -> (N, OH, OW, CO); stride 1.
 
-    `tile_size` is 2 or 4. With `pre_computed` the kernel is what `winograd_weight_transform` gives.
+    `tile_size` is 2 or 4. With `pre_computed` the kernel is what `winograd_weight_transform` gives. The pixels that a
+    dilated window sees are every so many: each phase of them has tiles of its own.
     """
-    return _convolve("conv2d_winograd_nhwc", data, kernel, padding, tile_size, out_dtype, pre_computed, True)
+    return _convolve("conv2d_winograd_nhwc", data, kernel, padding, tile_size, out_dtype, pre_computed, dilation, True)
 
 
 def winograd_weight_transform(
@@ -118,6 +122,7 @@ def _convolve(
     tile_size: int,
     out_dtype: str | None,
     pre_computed: bool,
+    dilation: Ints,
     channels_last: bool,
 ) -> Tensor:
     require_rank(operator, 4, data=data, kernel=kernel)
@@ -135,25 +140,35 @@ def _convolve(
         )
     first = 1 if channels_last else 2
     extents = data.shape[first : first + 2]
-    window = (KERNEL, KERNEL)
+    apart = spread(operator, "dilation", dilation, 2)
+    window = tuple((KERNEL - 1) * d + 1 for d in apart)
     before, after = padding_of(operator, padding, extents, window, (1, 1))
     output = window_output(operator, extents, before, after, window, (1, 1))
-    m = matrices.output
-    tiles = tuple(-(-o // m) for o in output)
+    tiles = tiles_along(output, apart, matrices.output)
     needed = tuple(
-        t * m + KERNEL - 1 - e - b for t, e, b in zip(tiles, extents, before, strict=True)
+        t * matrices.output + (KERNEL - 1) * d - e - b for t, d, e, b in zip(tiles, apart, extents, before, strict=True)
     )  # whole tiles, the last ones reaching past the output
     padded = pad_spatial(data, before, needed, first)
-    parts = _Tiles(data.shape[0], tiles, padded, packed, matrices, dtype)
+    parts = _Tiles(data.shape[0], tiles, apart, padded, packed, matrices, dtype)
     return parts.channels_last(output) if channels_last else parts.channels_first(output)
+
+
+def tiles_along(output: Sequence[int], dilation: Sequence[int], size: int) -> tuple[int, ...]:
+    """Return the tiles of `size` along each axis of an output: those of each phase of its dilation."""
+    phases = [-(-extent // d) for extent, d in zip(output, dilation, strict=True)]
+    return tuple(-(-rows // size) * d for rows, d in zip(phases, dilation, strict=True))
 
 
 @dataclass(frozen=True)
 class _Tiles:
-    """The stages from padded data and transformed kernel to the output; tiles of all images are numbered through."""
+    """The stages from padded data and transformed kernel to the output; tiles of all images are numbered through.
+
+    Along a dilated axis neighbours are tiles of neighbouring phases, whose pixels lie side by side.
+    """
 
     batch: int
     tiles: tuple[int, ...]
+    apart: tuple[int, ...]
     data: Tensor
     kernel: Tensor
     matrices: Matrices
@@ -166,13 +181,30 @@ class _Tiles:
     def corner(self, p: Expr) -> tuple[Expr, Expr, Expr]:
         """Image number, top row and left column of tile `p` in the padded data."""
         rows, columns = self.tiles
-        m = self.matrices.output
-        return p // (rows * columns), p // columns % rows * m, p % columns * m
+        return p // (rows * columns), self._start(p // columns % rows, 0), self._start(p % columns, 1)
+
+    def _start(self, tile: Expr, axis: int) -> Expr:
+        """The first row, or column, of a tile by its number along the axis."""
+        m, d = self.matrices.output, self.apart[axis]
+        return tile * m if d == 1 else tile // d * (m * d) + tile % d
+
+    def _along(self, pixel: Expr, axis: int) -> Expr:
+        """The number along an axis of the tile that holds a row, or column, of the output."""
+        m, d = self.matrices.output, self.apart[axis]
+        return pixel // m if d == 1 else pixel // (m * d) * d + pixel % d
 
     def tile_of(self, n: Expr, y: Expr, x: Expr) -> Expr:
         """The number of the tile that holds an output pixel."""
-        m = self.matrices.output
-        return (n * self.tiles[0] + y // m) * self.tiles[1] + x // m
+        return (n * self.tiles[0] + self._along(y, 0)) * self.tiles[1] + self._along(x, 1)
+
+    def inside(self, pixel: Expr, axis: int) -> Expr:
+        """The row, or column, within its tile of one of the output."""
+        m, d = self.matrices.output, self.apart[axis]
+        return pixel % m if d == 1 else pixel // d % m
+
+    def at(self, corner: Expr, step: Operand, axis: int) -> Expr:
+        """The row, or column, of the padded data so many steps of the window behind a tile's first."""
+        return corner + (step if self.apart[axis] == 1 else step * self.apart[axis])
 
     def channels_first(self, output: tuple[int, ...]) -> Tensor:
         a, b, tile, m = self.matrices.a, self.matrices.b, self.matrices.tile, self.matrices.output
@@ -180,7 +212,7 @@ class _Tiles:
 
         def pixel(c: Expr, p: Expr, y: Operand, x: Operand) -> Expr:
             n, top, left = self.corner(p)
-            return self.data[n, c, top + y, left + x].astype(self.dtype)
+            return self.data[n, c, self.at(top, y, 0), self.at(left, x, 1)].astype(self.dtype)
 
         rows = compute(
             (tile, tile, inputs, self.count),
@@ -210,7 +242,7 @@ class _Tiles:
         )
         result: Tensor = compute(
             (self.batch, outputs, *output),
-            lambda nn, ff, yy, xx: inverse[yy % m, xx % m, ff, self.tile_of(nn, yy, xx)],
+            lambda nn, ff, yy, xx: inverse[self.inside(yy, 0), self.inside(xx, 1), ff, self.tile_of(nn, yy, xx)],
             "conv2d_winograd",
         )
         return result
@@ -221,7 +253,7 @@ class _Tiles:
 
         def pixel(c: Expr, p: Expr, y: Operand, x: Operand) -> Expr:
             n, top, left = self.corner(p)
-            return self.data[n, top + y, left + x, c].astype(self.dtype)
+            return self.data[n, self.at(top, y, 0), self.at(left, x, 1), c].astype(self.dtype)
 
         rows = compute(
             (tile, tile, self.count, inputs),
@@ -251,7 +283,7 @@ class _Tiles:
         )
         result: Tensor = compute(
             (self.batch, *output, outputs),
-            lambda nn, yy, xx, ff: inverse[yy % m, xx % m, self.tile_of(nn, yy, xx), ff],
+            lambda nn, yy, xx, ff: inverse[self.inside(yy, 0), self.inside(xx, 1), self.tile_of(nn, yy, xx), ff],
             "conv2d_winograd",
         )
         return result

@@ -59,6 +59,19 @@ def _by_matrices(node: Node, method: str, mode: str, more: dict[str, Any]) -> An
     return as_onnx(node, Resize, [x, None, None, np.asarray(size, np.int64)], attributes)
 
 
+def _nearest(node: Node, mode: str, offset: float) -> Any:
+    """Elements at places: with factors that give no whole extents as single precision rounds them, as PyTorch does."""
+    if _is_exact(node):
+        return _resized(node, "nearest", mode)
+    x = _image(node)
+    scales = zip(_scales(node) or (), x.shape[2:], node.shape[2:], strict=True)
+    for axis, (factor, extent, made) in enumerate(scales, 2):
+        places = (np.arange(made, dtype=np.float32) + np.float32(offset)) * np.float32(1 / factor)
+        rows = node.net.constant(np.minimum(places.astype(np.int64), extent - 1), "places")
+        x = node.apply("take", x, rows, axis=axis)
+    return x
+
+
 def _linear(node: Node) -> Any:
     return _resized(node, "linear", "align_corners" if node["align_corners"] else "half_pixel")
 
@@ -87,12 +100,12 @@ def smoothed(node: Node) -> Any:
 
 @aten(*(f"upsample_nearest{axes}d.{form}" for axes in (1, 2, 3) for form in ("vec", "default")))
 def nearest(node: Node) -> Any:
-    return _resized(node, "nearest", "asymmetric")
+    return _nearest(node, "asymmetric", 0.0)
 
 
 @aten(*(f"_upsample_nearest_exact{axes}d.{form}" for axes in (1, 2, 3) for form in ("vec", "default")))
 def nearest_exact(node: Node) -> Any:
-    return _resized(node, "nearest", "half_pixel")
+    return _nearest(node, "half_pixel", 0.5)
 
 
 @aten("grid_sampler_2d.default", "grid_sampler_3d.default")
