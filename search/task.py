@@ -19,6 +19,7 @@ from ..dialects.classic_words import attributes_know_classic_words, knows_classi
 from ..dialects.markup import as_text, facts, folded, folding, notebook
 from ..dialects.target import Target
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
+from ..passes.collector import collector_paused
 from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
 from ..te.module import with_inputs
@@ -152,6 +153,7 @@ class SearchTask:
         return self.sketches[number].schedule(np.array(row, dtype=np.int64))
 
     @cached_property
+    @collector_paused()
     def default_candidate(self) -> tuple[int, tuple[int, ...]]:
         """The candidate that is taken untuned: the number of its sketch, and its row.
 

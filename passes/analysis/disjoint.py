@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import gcd
 from typing import TypeAlias
 
@@ -13,6 +14,9 @@ from .regions import interval_of, union
 
 Access: TypeAlias = tuple[BlockOp, tuple[IndexExpr, ...]]
 """A block, and the element it touches as expressions over its iterators."""
+
+_Extents: TypeAlias = tuple[tuple[str, tuple[int, int]], ...]
+"""Loops with their first and last values."""
 
 
 def touched_apart(loop: ForOp, accesses: Sequence[Access]) -> bool:
@@ -25,18 +29,29 @@ def touched_apart(loop: ForOp, accesses: Sequence[Access]) -> bool:
     while isinstance(parent, ForOp):
         around[parent.loop_name] = (0, parent.size - 1)
         parent = parent.parent_op()
-    inner = [_inner_ranges(block, around) for block, _ in accesses]
-    plain = [[e.substitute(block.bound) for e in indices] for block, indices in accesses]
+    inner = tuple(tuple(_inner_ranges(block, around).items()) for block, _ in accesses)
+    plain = tuple(tuple(e.substitute(block.bound) for e in indices) for block, indices in accesses)
+    return _apart(loop.loop_name, tuple(around.items()), plain, inner)
+
+
+@lru_cache(maxsize=1 << 12)
+def _apart(
+    name: str, outside: _Extents, plain: tuple[tuple[IndexExpr, ...], ...], inside: tuple[_Extents, ...]
+) -> bool:
+    """The same of the loop `name` among those `outside` it, of elements as expressions over loops, and those around.
+
+    Rules ask it of one block for each structure and each axis.
+    """
+    around, inner = dict(outside), [dict(ranges) for ranges in inside]
     touched = [[e.simplify({**around, **ranges}) for e in exprs] for exprs, ranges in zip(plain, inner, strict=True)]
     everywhere: dict[str, tuple[int, int]] = dict(around)
     for ranges in inner:
-        for name, (low, high) in ranges.items():
-            known = everywhere.get(name, (low, high))
-            everywhere[name] = (min(low, known[0]), max(high, known[1]))
+        for axis_name, (low, high) in ranges.items():
+            known = everywhere.get(axis_name, (low, high))
+            everywhere[axis_name] = (min(low, known[0]), max(high, known[1]))
     varying = everywhere.keys() - around.keys()
     if all(other == touched[0] for other in touched[1:]):
         # Simplifying may hide that two expressions divide one fused axis.
-        name = loop.loop_name
         return determines(name, touched[0], varying, everywhere) or determines(name, plain[0], varying, everywhere)
     box: list[IndexExpr] = []
     for dimension in range(len(touched[0])):
@@ -48,10 +63,10 @@ def touched_apart(loop: ForOp, accesses: Sequence[Access]) -> bool:
                 break
             merged = both
         else:
-            name = made_up("box", dimension)
-            everywhere[name] = (0, merged.extent - 1)
-            box.append(merged.low + axis(name))
-    return determines(loop.loop_name, box, {made_up("box", d) for d in range(len(touched[0]))}, everywhere)
+            made = made_up("box", dimension)
+            everywhere[made] = (0, merged.extent - 1)
+            box.append(merged.low + axis(made))
+    return determines(name, box, {made_up("box", d) for d in range(len(touched[0]))}, everywhere)
 
 
 def _inner_ranges(block: BlockOp, around: Ranges) -> dict[str, tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -22,10 +23,15 @@ class ScheduledNests:
     """The nests of schedules of one module for a target; what schedules begin with alike is applied to the IR once."""
 
     def __init__(self, module: ModuleOp, target: Target) -> None:
+        self._module = module
         self._target = target
-        on_loops = module.clone()
+
+    @cached_property
+    def _begun(self) -> dict[tuple[ModulePass, ...], ModuleOp]:
+        """The module on loops after the steps that nests were asked for to begin with."""
+        on_loops = self._module.clone()
         lower_to_loops(on_loops)
-        self._begun: dict[tuple[ModulePass, ...], ModuleOp] = {(): on_loops}
+        return {(): on_loops}
 
     def nest(self, schedule: str | Sequence[ModulePass], graph: SizeGraph) -> Nest:
         """The nest of a schedule with open numbers, as text or as steps; each is a column of `graph`.
@@ -61,19 +67,16 @@ def program_of_schedule(
 
     UnknownStepError as for `nest_of_schedule`.
     """
-    return programs_of_schedule(module, target, schedule, lambda nest: [asked(nest)])[0]
+    return programs_of_schedule(ScheduledNests(module, target), schedule, lambda nest: [asked(nest)])[0]
 
 
 def programs_of_schedule(
-    module: ModuleOp,
-    target: Target,
-    schedule: str | Sequence[ModulePass],
-    asked: Callable[[Nest], Sequence[Sequence[Size]]],
+    nests: ScheduledNests, schedule: str | Sequence[ModulePass], asked: Callable[[Nest], Sequence[Sequence[Size]]]
 ) -> list[Program]:
     """As `program_of_schedule`, a program for each of several lists of quantities."""
     with collector_paused():
         graph = SizeGraph()
-        return [Program(graph, outputs) for outputs in asked(nest_of_schedule(module, target, schedule, graph))]
+        return [Program(graph, outputs) for outputs in asked(nests.nest(schedule, graph))]
 
 
 def replay_steps(nest: Nest, steps: Iterable[ModulePass], sizes: Sizes) -> None:

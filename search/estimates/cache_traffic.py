@@ -41,39 +41,42 @@ class Operand:
         """The axes that it moves along."""
         return frozenset(axis for terms in self.dimensions for axis, _ in terms)
 
-    def _spans(self, cover: Mapping[str, Array]) -> list[Array]:
+    def spans(self, cover: Mapping[str, Array]) -> list[Array]:
         """Return the elements of each dimension from the first to the last that is touched."""
-        return [
-            np.asarray(1.0 + sum(abs(step) * (cover[axis] - 1.0) for axis, step in terms)) for terms in self.dimensions
-        ]
+        return [_span(terms, cover) for terms in self.dimensions]
 
-    def footprint(self, cover: Mapping[str, Array]) -> Array:
+    def footprint(self, cover: Mapping[str, Array], spans: Sequence[Array] | None = None) -> Array:
         """Bytes touched while each axis runs over as many iterations as `cover` says, in lines where it is not packed.
 
         Places of a dimension are one run where the next begins in the lines of the one before: a row of which all is
-        touched and the next row, or the taps of a kernel.
+        touched and the next row, or the taps of a kernel. `spans` are those of `cover`, where they are known.
         """
-        *outer, last = self._spans(cover)
+        *outer, last = self.spans(cover) if spans is None else spans
         touched = np.asarray(last * self.element_bytes)
         if self.is_packed:
             return np.asarray(prod(outer, start=touched))
-        is_run: npt.NDArray[np.bool_] = np.ones((), dtype=np.bool_)
+        is_run: npt.NDArray[np.bool_] | None = None  # everywhere
         dimensions = zip(reversed(self.dimensions[:-1]), reversed(outer), self.strides[-2::-1], strict=True)
         for terms, span, stride in dimensions:
             places = _places(terms, span, cover) if self.skips else span
-            lines = np.where(is_run, np.maximum(touched, LINE_BYTES), touched)
-            is_run = is_run & ((stride <= lines) & (places == span) | (span == 1))
+            whole = np.maximum(touched, LINE_BYTES)
+            lines = whole if is_run is None else np.where(is_run, whole, touched)
+            goes_on = (stride <= lines) & (places == span) | (span == 1)
+            is_run = goes_on if is_run is None else is_run & goes_on
             touched = np.where(is_run, (span - 1.0) * stride + touched, places * lines)
-        return np.asarray(np.where(is_run, np.maximum(touched, LINE_BYTES), touched))
+        whole = np.maximum(touched, LINE_BYTES)
+        return np.asarray(whole if is_run is None else np.where(is_run, whole, touched))
 
-    def lines_a_set(self, cover: Mapping[str, Array], way_bytes: int) -> tuple[Array, Array]:
+    def lines_a_set(
+        self, cover: Mapping[str, Array], way_bytes: int, spans: Sequence[Array] | None = None
+    ) -> tuple[Array, Array]:
         """Return the lines touched while axes run over `cover`, and how many of them share a set at least, `(n,)` each.
 
         A cache whose ways have `way_bytes` keeps lines so many bytes apart in one set: strides that are multiples of
         it, or share a large power of two with it, use few of its sets.
         """
         lines, starts, common = np.ones(()), np.ones(()), np.full((), way_bytes)
-        outer = zip(self.dimensions[:-1], self.strides[:-1], self._spans(cover)[:-1], strict=True)
+        outer = zip(self.dimensions[:-1], self.strides[:-1], (spans or self.spans(cover))[:-1], strict=True)
         for terms, stride, span in outer:
             places = _places(terms, span, cover)
             shared = gcd(stride, way_bytes)
@@ -82,15 +85,25 @@ class Operand:
         sets = np.minimum(starts, way_bytes / np.maximum(common, LINE_BYTES))
         return np.asarray(lines), np.asarray(lines / sets)
 
-    def lines_in_fullest(self, cover: Mapping[str, Array], way_bytes: int) -> Array:
+    def lines_in_fullest(
+        self, cover: Mapping[str, Array], way_bytes: int, spans: Sequence[Array] | None = None
+    ) -> Array:
         """The lines of the set of a cache that has most of them, `(n,)`, where runs may be several lines long.
 
         0 where no set has twice what each would have if lines were dealt out evenly.
         """
-        lines, together = self.lines_a_set(cover, way_bytes)
-        run = np.maximum(1.0, self._spans(cover)[-1] * self.element_bytes / LINE_BYTES)
+        spans = spans or self.spans(cover)
+        lines, together = self.lines_a_set(cover, way_bytes, spans)
+        run = np.maximum(1.0, spans[-1] * self.element_bytes / LINE_BYTES)
         fullest = lines * run / np.minimum(way_bytes / LINE_BYTES, lines / together * run)
         return np.asarray(np.where(fullest > 2 * np.maximum(1.0, lines * run * LINE_BYTES / way_bytes), fullest, 0.0))
+
+
+def _span(terms: tuple[tuple[str, int], ...], cover: Mapping[str, Array]) -> Array:
+    """The elements of a dimension from the first to the last that is touched, where axes of these terms run."""
+    if len(terms) == 1 and abs(terms[0][1]) == 1:
+        return np.asarray(cover[terms[0][0]], dtype=np.float64)
+    return np.asarray(sum((abs(step) * (cover[axis] - 1.0) for axis, step in terms), 1.0))
 
 
 def _places(terms: tuple[tuple[str, int], ...], span: Array, cover: Mapping[str, Array]) -> Array:
@@ -122,31 +135,46 @@ def bytes_into(
     the parts of the caches that keep it (`KEPT`).
     """
     around = dict(cover)
-    touched = [operand.footprint(around) for operand in operands]
+    spans = [operand.spans(around) for operand in operands]
+    touched = [operand.footprint(around, own) for operand, own in zip(operands, spans, strict=True)]
     moved = [list(touched) for _ in caches]
     for loop in loops:
-        taken = [_taken(operands, touched, around, *cache) for cache in zip_longest(caches, ways)]
-        around[loop.axis] = around[loop.axis] * loop.trips
-        touched = [
-            o.footprint(around) if loop.axis in o.axes else old for o, old in zip(operands, touched, strict=True)
+        fits = [
+            _fits(operands, touched, around, spans, size, number_of_ways, (KEPT if part is None else part) * size)
+            for size, number_of_ways, part in zip_longest(caches, ways, kept)
         ]
-        for number, cache_bytes in enumerate(caches):
-            fits = taken[number] <= (kept[number] if kept else KEPT) * cache_bytes
-            pairs = zip(operands, touched, moved[number], strict=True)
-            moved[number] = [
-                np.where(fits, now if loop.axis in operand.axes else before, before * loop.trips)
-                for operand, now, before in pairs
+        around[loop.axis] = around[loop.axis] * loop.trips
+        for number, operand in enumerate(operands):
+            if loop.axis in operand.axes:
+                spans[number] = operand.spans(around)
+                touched[number] = operand.footprint(around, spans[number])
+        for level, fitting in enumerate(fits):
+            again = np.where(fitting, 1.0, loop.trips)
+            moved[level] = [
+                np.where(fitting, now, before * loop.trips) if loop.axis in operand.axes else before * again
+                for operand, now, before in zip(operands, touched, moved[level], strict=True)
             ]
     return [np.asarray(sum(one)) for one in moved]
 
 
-def _taken(
-    operands: Sequence[Operand], touched: Sequence[Array], cover: Mapping[str, Array], size: float, ways: int | None
-) -> Array:
-    """Bytes of a cache that what operands touch takes: of strided ones as much as of the set that most lines share."""
+def _fits(
+    operands: Sequence[Operand],
+    touched: Sequence[Array],
+    cover: Mapping[str, Array],
+    spans: Sequence[Sequence[Array]],
+    size: float,
+    ways: int | None,
+    kept_bytes: float,
+) -> npt.NDArray[np.bool_]:
+    """True where what operands touch takes no more of a cache than is kept.
+
+    Strided ones take as much as of the set that most of their lines share, which is asked where the rest would fit.
+    """
     found = np.asarray(sum(touched))
-    for operand, own in zip(operands, touched, strict=True):
-        if ways and operand.strides:
-            a_set = operand.lines_in_fullest(cover, int(size) // ways)
+    if not ways or not (found <= kept_bytes).any():
+        return np.asarray(found <= kept_bytes)
+    for operand, own, each in zip(operands, touched, spans, strict=True):
+        if operand.strides:
+            a_set = operand.lines_in_fullest(cover, int(size) // ways, each)
             found = found + np.maximum(0.0, a_set * size / ways - own)
-    return found
+    return np.asarray(found <= kept_bytes)

@@ -326,6 +326,8 @@ class GpuTile:
 
 def reach(span: Span, sizes: dict[str, Array]) -> Array:
     """Elements along one dimension of a tile of these sizes."""
+    if len(span.strides) == 1 and span.strides[0][1] == 1:
+        return sizes[span.strides[0][0]]
     reach = np.ones(1)
     for name, stride in span.strides:
         reach = reach + (sizes[name] - 1) * stride

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.target import LINE_BYTES, Target
-from ..sketch.hole import Columns
+from ..sketch.hole import Columns, once
 from ..structure.padding import PaddedWindow
 from .cache_traffic import KEPT, Loop, Operand, bytes_into
 
@@ -185,6 +185,7 @@ class TileModel:
         """The accumulators of a register tile, what it reads in vectors, and one broadcast fit the registers."""
         return np.asarray(self._registers(c) <= self.target.vector_registers)
 
+    @once
     def _registers(self, c: Columns) -> Array:
         vectors = c[self.vector.inner] * self._registers_a_vector(c)
         tile = self._row_tile(c) * vectors
@@ -192,6 +193,7 @@ class TileModel:
         again = [self._read_again(c, o) for o in self.operands if self.vector.name not in o.axes]
         return np.asarray(tile + np.sum(read, axis=0) + np.maximum(1, np.sum(again, axis=0)))
 
+    @once
     def _read_again(self, c: Columns, operand: Operand) -> Array:
         """Elements that several of the steps written out read for all lanes: each is loaded once, and kept until then.
 
@@ -239,21 +241,25 @@ class TileModel:
         mask &= (c[self.vector.inner] == 1) | (c[self.lanes] * (c[self.vector.inner] - 1) < self.vector.extent)
         return np.asarray(mask)
 
+    @once
     def _registers_a_vector(self, c: Columns) -> npt.NDArray[np.int64]:
         return np.maximum(1, c[self.lanes] * self.element_bytes // self.target.vector_bytes)
 
+    @once
     def _row_tile(self, c: Columns) -> npt.NDArray[np.int64]:
         tile = np.ones_like(c[self.lanes])
         for axis in self.rows:
             tile = tile * c[axis.inner]
         return tile
 
+    @once
     def _unrolled(self, c: Columns) -> npt.NDArray[np.int64]:
         total = np.ones_like(c[self.lanes])
         for axis in self.reduce:
             total = total * c[axis.unroll]
         return total
 
+    @once
     def _waste(self, c: Columns) -> Array:
         """Work done over work asked for."""
         waste = np.ones(len(c[self.lanes]))
@@ -263,6 +269,7 @@ class TileModel:
         step = c[self.vector.inner] * c[self.lanes]
         return np.asarray(waste * (-(-self.vector.extent // step) * step / self.vector.extent))
 
+    @once
     def _tasks(self, c: Columns) -> Array:
         tasks = np.full(len(c[self.lanes]), float(prod(extent for _, extent in self.outer)))
         for axis in self.rows:
@@ -277,6 +284,7 @@ class TileModel:
             tiles = tiles * -(-axis.extent // c[axis.inner])
         return np.asarray(tiles * -(-self.vector.extent // (c[self.vector.inner] * c[self.lanes])))
 
+    @once
     def _depth(self, c: Columns) -> tuple[Array, Array]:
         """Reduction steps in all, and between two visits of an accumulator."""
         total = np.ones(len(c[self.lanes]))
@@ -294,6 +302,7 @@ class TileModel:
                 loads = loads * c[axis.inner]
         return loads
 
+    @once
     def _register_tile(self, c: Columns) -> dict[str, Array]:
         """The iterations of each axis in one reduction step of a register tile."""
         one = np.ones(len(c[self.lanes]))

@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 from ...dialects.target import Target
 from ...passes.parametric.nest import Nest
 from ...passes.parametric.program import Program
-from ...passes.parametric.replay import programs_of_schedule
+from ...passes.parametric.replay import ScheduledNests, programs_of_schedule
 from ...passes.parametric.sizes import Size
 from ...passes.primitive import UnknownStepError
 from .catalogue import PRIOR, names
@@ -39,8 +39,8 @@ class SketchFeatures:
 
     `module` is the workload on tensors, `template` the schedule with `<name>` for holes, as text or as steps, `prior`
     the estimate in seconds by the rules that wrote the sketch; without one, `estimate` is what the nest of loops itself
-    is estimated to take, if it may be. UnknownStepError when first called, where a step's effect on extents is not
-    known.
+    is estimated to take, if it may be. `nests` are those of the module, which sketches of one workload share.
+    UnknownStepError when first called, where a step's effect on extents is not known.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class SketchFeatures:
         template: str | Sequence[ModulePass],
         prior: Prior | None,
         estimate: Callable[[NestView], Size] | None = None,
+        nests: ScheduledNests | None = None,
     ) -> None:
-        self._module = module
-        self._target = target
+        self._nests = nests or ScheduledNests(module, target)
         self._name = name
         self._template = template
         self._populations = 0
@@ -82,7 +82,7 @@ class SketchFeatures:
             return [features] if self._estimate is None else [features, [self._estimate(view)]]
 
         try:
-            return programs_of_schedule(self._module, self._target, self._template, asked)
+            return programs_of_schedule(self._nests, self._template, asked)
         except UnknownStepError as error:
             error.add_note(f"in sketch '{self._name}'")
             raise

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -110,6 +114,13 @@ def largest_divisors(counts: npt.NDArray[np.int64], most: npt.NDArray[np.int64])
     """Return for each count the largest number up to `most` that divides it."""
     base = int(np.max(most, initial=0)) + 1
     different, number = np.unique(np.asarray(counts) * base + most, return_inverse=True)
-    pairs = zip(*np.divmod(different, base), strict=True)
-    found = [next(n for n in range(int(min(pair)), 0, -1) if pair[0] % n == 0) for pair in pairs]
+    pairs = (divmod(pair, base) for pair in different.tolist())
+    found = [divisors[bisect_right(divisors, bound) - 1] for divisors, bound in ((_divisors(n), m) for n, m in pairs)]
     return np.asarray(found, dtype=np.int64)[number]
+
+
+@cache
+def _divisors(count: int) -> list[int]:
+    """The divisors of a count, the least first."""
+    small = [n for n in range(1, math.isqrt(count) + 1) if count % n == 0]
+    return small + [count // n for n in reversed(small) if n * n != count]

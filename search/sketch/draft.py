@@ -167,7 +167,8 @@ class Draft:
     @property
     def default_seconds(self) -> float:
         """Return what the models estimate of the defaults."""
-        return float(self._seconds(self.population.default[None])[0])
+        population = self.population
+        return float(self._seconds(population, population.default[None])[0])
 
     def make_defaults_legal(self) -> bool:
         """Move defaults that break a limit to the candidate that the models like best; False where there is none."""
@@ -177,7 +178,7 @@ class Draft:
         rows = population.sample(np.random.default_rng(0), 256)
         if not len(rows):
             return False
-        self._set_defaults(rows[int(np.argmin(self._seconds(rows)))])
+        self._set_defaults(rows[int(np.argmin(self._seconds(population, rows)))], population)
         return True
 
     def choose_defaults(self, rounds: int = 0) -> bool:
@@ -188,22 +189,23 @@ class Draft:
         """
         population = self.population
         drawn = np.concatenate([population.default[None], population.sample(np.random.default_rng(0), DRAWN)])
-        best = self._descended(drawn)
+        best = self._descended(population, drawn)
         if not len(best):
             return False
         if rounds or self.in_rounds:
-            others = self._changed_in_rounds(np.concatenate([best, drawn[population.legal(drawn)]]), rounds or ROUNDS)
+            legal = np.concatenate([best, drawn[population.legal(drawn)]])
+            others = self._changed_in_rounds(population, legal, rounds or ROUNDS)
             worth = 1.0 if self.in_rounds else WORTH_ROUNDS
-            if self._seconds(others).min() <= worth * self._seconds(best[:1])[0]:
-                best = self._descended(others)
-        self._set_defaults(best[0])
+            if self._seconds(population, others).min() <= worth * self._seconds(population, best[:1])[0]:
+                best = self._descended(population, others)
+        self._set_defaults(best[0], population)
         return True
 
-    def _descended(self, rows: Rows) -> Rows:
+    def _descended(self, population: Population, rows: Rows) -> Rows:
         """The rows of the least estimate, the best first, changed in one hole after the other while that helps."""
-        population, least = self.population, np.inf
+        least = np.inf
         while len(rows := rows[population.legal(rows)]):
-            seconds = self._seconds(rows)
+            seconds = self._seconds(population, rows)
             best = rows[np.argsort(seconds, kind="stable")[:CHANGED]]
             if seconds.min() > least * WORTH_A_CHANGE:
                 return best
@@ -211,22 +213,22 @@ class Draft:
             rows = np.concatenate([_changed_in_one_place(row, population.sizes) for row in best])
         return rows
 
-    def _changed_in_rounds(self, rows: Rows, rounds: int) -> Rows:
+    def _changed_in_rounds(self, population: Population, rows: Rows, rounds: int) -> Rows:
         """Legal rows, and what becomes of the best when they are changed a little, in rounds."""
-        rng, population = np.random.default_rng(0), self.population
+        rng = np.random.default_rng(0)
         for _ in range(rounds):
-            best = rows[np.argsort(self._seconds(rows), kind="stable")[:PARENTS]]
+            best = rows[np.argsort(self._seconds(population, rows), kind="stable")[:PARENTS]]
             changed = population.mutate(rng, np.repeat(best, -(-DRAWN // len(best)), axis=0))
             rows = sorted_rows(np.concatenate([best, changed[population.legal(changed)]]))
         return rows
 
-    def _seconds(self, rows: Rows) -> npt.NDArray[np.float64]:
+    def _seconds(self, population: Population, rows: Rows) -> npt.NDArray[np.float64]:
         """Seconds of some candidates by the estimates of all models."""
-        columns = self.population.columns(rows)
+        columns = population.columns(rows)
         return np.asarray(np.sum([model.seconds(columns) for model in self.models], axis=0))
 
-    def _set_defaults(self, row: Rows) -> None:
-        chosen = self.population.with_default(row)
+    def _set_defaults(self, row: Rows, population: Population) -> None:
+        chosen = population.with_default(row)
         self.holes, self.derived = [*chosen.holes], [*chosen.derived]
 
     # -- the loop nest ------------------------------------------------------------------------------------------------

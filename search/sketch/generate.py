@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.caller import warn_caller
 from ...dialects.target import Target
 from ...passes.collector import collector_paused
+from ...passes.parametric.replay import ScheduledNests
 from ...passes.primitive import ScheduleError
 from ..estimates.nest_model import nest_seconds
 from ..features.of_sketch import SketchFeatures
@@ -34,7 +35,8 @@ def generate_sketches(module: ModuleOp, target: Target, rules: Sequence[SketchRu
         drafts = _drafts(module, target, wanted)
     distinct = {draft.template: draft for draft in drafts}
     named = zip(distinct.values(), _names(distinct.values()), strict=True)
-    sketches = [_finished(draft, name, module, target) for draft, name in named]
+    nests = ScheduledNests(module, target)
+    sketches = [_finished(draft, name, module, target, nests) for draft, name in named]
     return sorted(sketches, key=_default_cost) if len(sketches) > 1 else sketches
 
 
@@ -99,11 +101,11 @@ def _default_cost(sketch: Sketch) -> float:
     return float(sketch.prior(sketch.columns(sketch.default.reshape(1, -1)))[0])
 
 
-def _finished(draft: Draft, name: str, module: ModuleOp, target: Target) -> Sketch:
+def _finished(draft: Draft, name: str, module: ModuleOp, target: Target, nests: ScheduledNests) -> Sketch:
     draft.make_defaults_legal()
     prior = _prior(draft.models) if draft.models else None
     estimate = nest_seconds if target.is_gpu and not draft.models else None
-    described = SketchFeatures(module, target, name, draft.template, prior, estimate)
+    described = SketchFeatures(module, target, name, draft.template, prior, estimate, nests)
     return Sketch(
         name=name,
         template=draft.template,

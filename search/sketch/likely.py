@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...passes.collector import collector_paused
 from ..cost_model import CostModel, Floats
 from ..cost_model.general import General
-from .distinct import sorted_rows
+from .distinct import first_places, sorted_rows
 from .sketch import Sketch
 
 CANDIDATES = 4096
@@ -52,6 +52,39 @@ PARENTS, CHANGED = 16, 64
 
 Worth = list[tuple[Sketch, npt.NDArray[np.int64]]]
 """Sketches with the rows of each that are compared, those of the least estimate first."""
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """Rows of a sketch, and what is estimated of each, in seconds; zeros where there is no estimate."""
+
+    rows: npt.NDArray[np.int64]
+    seconds: npt.NDArray[np.float64]
+
+    def __getitem__(self, part: slice | npt.NDArray[np.int64]) -> Estimated:
+        return Estimated(self.rows[part], self.seconds[part])
+
+    @property
+    def best_first(self) -> Estimated:
+        """The same in the order of the estimates."""
+        return self[np.argsort(self.seconds, kind="stable")]
+
+    def beside(self, sketch: Sketch, rows: npt.NDArray[np.int64]) -> Estimated:
+        """These and others, all distinct and sorted; none is estimated twice."""
+        every = np.concatenate([self.rows, rows])
+        places = first_places(every)
+        is_new = places >= len(self.rows)
+        seconds = np.empty(len(places))
+        seconds[~is_new] = self.seconds[places[~is_new]]
+        if is_new.any():
+            seconds[is_new] = _estimates(sketch, every[places[is_new]])
+        return Estimated(every[places], seconds)
+
+
+def _estimates(sketch: Sketch, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    if sketch.prior is None:
+        return np.zeros(len(rows))
+    return np.asarray(sketch.prior(sketch.columns(rows)), dtype=np.float64)
 
 
 @dataclass
@@ -101,7 +134,7 @@ def likeliest_candidate(
     if model is None:
         first = sketches[0]
         rows = _drawn(first, CANDIDATES // 8) if first.prior is not None else first.default[None]
-        return first, _by_estimate(first, rows)[0]
+        return first, _by_estimate(first, rows).rows[0]
     sketches, worth = _seen(sketches, rounds)
     first = sketches[0]
     if (sure := sure_near_the_least(sketches, near)) is not None:
@@ -126,14 +159,14 @@ def _seen(sketches: Sequence[Sketch], rounds: int) -> tuple[Sequence[Sketch], Wo
     if not unseen or not seen:
         return sketches, None
     worth = _worth_comparing(seen, None, rounds)
-    if _least_s(unseen[0], unseen[0].default[None]) <= min(_least_s(*each) for each in worth):
+    if _seconds(unseen[0], unseen[0].default) <= min(_seconds(sketch, rows[0]) for sketch, rows in worth):
         return unseen[:1], None
     return seen, worth
 
 
-def _least_s(sketch: Sketch, rows: npt.NDArray[np.int64]) -> float:
-    """The least estimate of some rows, in seconds; zero where there is none."""
-    return float(sketch.prior(sketch.columns(rows)).min()) if sketch.prior is not None else 0.0
+def _seconds(sketch: Sketch, row: npt.NDArray[np.int64]) -> float:
+    """The estimate of a row, in seconds; zero where there is none."""
+    return float(_estimates(sketch, row[None])[0])
 
 
 def sure_near_the_least(sketches: Sequence[Sketch], near: float) -> Sketch | None:
@@ -141,7 +174,7 @@ def sure_near_the_least(sketches: Sequence[Sketch], near: float) -> Sketch | Non
     first, found = sketches[0], next((sketch for sketch in sketches if sketch.sure), None)
     if found is None or found is first or found.prior is None or first.prior is None:
         return found if found is first else None
-    least_s, own_s = (float(each.prior(each.columns(each.default[None]))[0]) for each in (first, found) if each.prior)
+    least_s, own_s = (_seconds(each, each.default) for each in (first, found))
     return found if own_s <= near * least_s else None
 
 
@@ -191,19 +224,21 @@ def _worth_comparing(sketches: Sequence[Sketch], far: float | None, rounds: int)
     """Sketches and the rows of each to compare: all sketches but those whose best estimate is far from the least."""
     rng, changed = np.random.default_rng(0), rounds > 0 and not any(sketch.tensorized for sketch in sketches)
     some = _some if rounds else _drawn
-    found = [(sketch, some(sketch, CHANGED_CANDIDATES if changed else CANDIDATES)) for sketch in sketches]
+    drawn = [(sketch, some(sketch, CHANGED_CANDIDATES if changed else CANDIDATES)) for sketch in sketches]
+    found = [(sketch, _by_estimate(sketch, rows)) for sketch, rows in drawn]
     if changed:
         found = _near(found, FAR_DRAWN if far is None else far)
-    likely = [(sketch, likely_rows(rng, sketch, rows, KEPT, rounds)) for sketch, rows in found]
-    return _near(likely, far if far is not None else FAR_CHANGED if changed else FAR)
+    likely = [(sketch, _likely(rng, sketch, each, KEPT, rounds)) for sketch, each in found]
+    near = _near(likely, far if far is not None else FAR_CHANGED if changed else FAR)
+    return [(sketch, each.rows) for sketch, each in near]
 
 
-def _near(found: Worth, far: float) -> Worth:
-    """Those of the sketches, with rows of each, whose least estimate is not far from the least of all."""
+def _near(found: list[tuple[Sketch, Estimated]], far: float) -> list[tuple[Sketch, Estimated]]:
+    """Those of the sketches whose least estimate is not far from the least of all."""
     if far == math.inf or any(sketch.prior is None for sketch, _ in found):
         return found
-    best_s = [float(sketch.prior(sketch.columns(rows)).min()) for sketch, rows in found if sketch.prior is not None]
-    return [one for one, seconds in zip(found, best_s, strict=True) if seconds <= far * min(best_s)]
+    most_s = far * min(each.seconds[0] for _, each in found)
+    return [(sketch, each) for sketch, each in found if each.seconds[0] <= most_s]
 
 
 def _some(sketch: Sketch, count: int) -> npt.NDArray[np.int64]:
@@ -229,15 +264,18 @@ def likely_rows(
     as they were drawn where there is no estimate, and on matrix units, where nobody has measured what rounds choose:
     with them and a model trained anew ResNet-50 in fp16 took 249.0 us (an H200), 242.8 before both.
     """
+    return _likely(rng, sketch, _by_estimate(sketch, drawn), count, rounds).rows
+
+
+def _likely(rng: np.random.Generator, sketch: Sketch, drawn: Estimated, count: int, rounds: int) -> Estimated:
+    """The rows of `likely_rows`, of drawn ones in the order of their estimates."""
     if not _is_changed(sketch, rounds):
-        return _by_estimate(sketch, drawn)[:count]
-    drawn = _by_estimate(sketch, drawn)[: count // 2]
-    best = drawn
+        return drawn[:count]
+    best = drawn = drawn[: count // 2]
     for _ in range(rounds):
-        changed = sketch.mutate(rng, np.repeat(best, -(-STEPPED // len(best)), axis=0))
-        best = sorted_rows(np.concatenate([best, changed[sketch.legal(changed)]]))
-        best = _by_estimate(sketch, best)[:count]
-    return _by_estimate(sketch, sorted_rows(np.concatenate([drawn, best]))[::-1])
+        changed = sketch.mutate(rng, np.repeat(best.rows, -(-STEPPED // len(best.rows)), axis=0))
+        best = best.beside(sketch, changed[sketch.legal(changed)]).best_first[:count]
+    return drawn.beside(sketch, best.rows)[::-1].best_first
 
 
 def _drawn(sketch: Sketch, count: int) -> npt.NDArray[np.int64]:
@@ -246,8 +284,6 @@ def _drawn(sketch: Sketch, count: int) -> npt.NDArray[np.int64]:
     return np.concatenate([rows, sketch.population.sample(np.random.default_rng(0), count)]) if sketch.holes else rows
 
 
-def _by_estimate(sketch: Sketch, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _by_estimate(sketch: Sketch, rows: npt.NDArray[np.int64]) -> Estimated:
     """The rows, those of the least estimate first; as they are where there is none."""
-    if sketch.prior is None:
-        return rows
-    return rows[np.argsort(sketch.prior(sketch.columns(rows)), kind="stable")]
+    return Estimated(rows, _estimates(sketch, rows)).best_first

@@ -75,13 +75,16 @@ class Population:
         return columns
 
     def legal(self, rows: Rows, limits: Sequence[Limit] | None = None) -> Mask:
-        """Return the mask of rows that keep all limits, or those given."""
-        mask = np.ones(len(rows), dtype=bool)
-        if not len(rows):
-            return mask
-        columns = self.columns(rows)
+        """Return the mask of rows that keep all limits, or those given; each is asked about what is left of them."""
+        left, asked, columns = np.arange(len(rows)), len(rows), self.columns(rows)
         for limit in self.limits if limits is None else limits:
-            mask &= limit(columns)
+            if not len(left):
+                break
+            if len(left) < asked:
+                asked, columns = len(left), self.columns(rows[left])
+            left = left[np.broadcast_to(limit(columns), left.shape)]
+        mask = np.zeros(len(rows), dtype=bool)
+        mask[left] = True
         return mask
 
     @property

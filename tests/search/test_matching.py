@@ -15,7 +15,6 @@ from loopwright.search.measure.measurer import MeasureOptions, Measurer
 from loopwright.search.records import file as rec
 from loopwright.search.records import pretuned
 from loopwright.search.records.file import ErrorCode, Record, RecordWarning
-from loopwright.search.records.rebuilt import task_of_key
 from loopwright.search.records.workload_files import write_workload
 from loopwright.search.task import TaskInSearch
 from loopwright.search.template.limits import usage
@@ -256,13 +255,3 @@ def test_compiling_asks_whether_a_record_keeps_the_limits(trials: list[Record]) 
     assert compiled.kernels[0].tuned
     with pytest.warns(UntunedWarning, match=r"another device: cuda model=a10"):
         lw.compile(net, NARROW, [replace(r, target="cuda model=a10") for r in own])
-
-
-def test_shipped_records_are_found_under_the_preset() -> None:
-    known = [r for r in pretuned.index().records if task_of_key(r) is not None]
-    for record in known[:2]:
-        rebuilt = task_of_key(record)
-        assert rebuilt is not None
-        task = lw.SearchTask(rebuilt.compute_dag.module, target=PRESET)
-        assert str(task.target) != record.target
-        assert task.best_record([record]) == record and task.known_schedule() == record.schedule

@@ -10,6 +10,7 @@ from sketch_rows import require_features_of_ir
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.search.named_workloads import conv2d, conv2d_nhwc, matmul
+from loopwright.search.rules._gpu_factors import largest_divisors
 from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.sketch import Sketch
 
@@ -143,3 +144,10 @@ def test_matrix_features_equal_those_of_the_ir(name: str) -> None:
     for sketch in task.sketches:
         rows = anywhere(sketch, 2)
         require_features_of_ir(task.module, task.target, sketch, rows)
+
+
+def test_the_largest_divisor_within_a_bound_is_found() -> None:
+    rng = np.random.default_rng(0)
+    counts, most = rng.integers(1, 5000, size=300), rng.integers(1, 600, size=300)
+    wanted = [max(n for n in range(1, bound + 1) if count % n == 0) for count, bound in zip(counts, most, strict=True)]
+    assert largest_divisors(counts, most).tolist() == wanted

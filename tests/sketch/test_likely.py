@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from sample_workloads import SAMPLES
 
@@ -18,6 +19,7 @@ from loopwright.search.cost_model.general import General
 from loopwright.search.cost_model.shipped import shipped_model
 from loopwright.search.named_workloads import conv2d_nhwc, matmul
 from loopwright.search.sketch import likely
+from loopwright.search.sketch.hole import Columns
 from loopwright.search.sketch.likely import CANDIDATES, KEPT, SURE, likeliest_candidate, likely_rows
 from loopwright.search.sketch.sketch import Sketch
 
@@ -241,3 +243,23 @@ def test_defaults_of_tiles_are_near_the_least_estimate() -> None:
     assert prior is not None
     default_s, least_s = (float(prior(sketch.columns(some)).min()) for some in (sketch.default[None], rows))
     assert default_s <= 1.05 * least_s
+
+
+def test_rows_beside_others_are_estimated_once() -> None:
+    (sketch, *_) = lw.SearchTask(matmul(256, 256, 256), target="cuda model=h200").sketches
+    rng, asked = np.random.default_rng(0), list[int]()
+    assert sketch.prior is not None
+    prior = sketch.prior
+
+    def counted(columns: Columns) -> npt.NDArray[np.float64]:
+        asked.append(len(next(iter(columns.values()))))
+        return prior(columns)
+
+    counting = replace(sketch, prior=counted)
+    first, second = (sketch.population.sample(rng, 50) for _ in range(2))
+    known = likely._by_estimate(counting, first)
+    both = known.beside(counting, np.concatenate([second, first[:10]]))
+    distinct = np.unique(np.concatenate([first, second]), axis=0)
+    np.testing.assert_array_equal(both.rows, distinct)
+    np.testing.assert_array_equal(both.seconds, prior(sketch.columns(distinct)))
+    assert asked == [50, len(distinct) - len(np.unique(first, axis=0))]

@@ -11,7 +11,7 @@ from sample_workloads import SAMPLES
 import loopwright as lw
 from loopwright.dialects.presets import PRESETS, preset_target
 from loopwright.search.sketch.distinct import distinct_rows, sorted_rows
-from loopwright.search.sketch.hole import Columns, Derived, Hole, KnownColumns, once
+from loopwright.search.sketch.hole import Columns, Derived, Hole, KnownColumns, Limit, once
 from loopwright.search.sketch.population import Population
 
 POWERS = tuple(2**n for n in range(11))
@@ -189,3 +189,25 @@ def test_a_method_marked_once_computes_once_of_known_columns() -> None:
     assert (model.twice(columns) == model.twice(columns)).all()
     assert model.asked == 3
     assert (model.twice(KnownColumns({"a": np.arange(4)})) == [0, 2, 4, 6]).all()
+
+
+def test_a_limit_is_asked_about_what_those_before_have_left() -> None:
+    asked: list[int] = []
+
+    def up_to(most: int) -> Limit:
+        def limit(columns: Columns) -> npt.NDArray[np.bool_]:
+            asked.append(len(columns["a"]))
+            return np.asarray(columns["a"] + columns["b"] <= most)
+
+        return limit
+
+    holes = (Hole("a", tuple(range(8)), 0), Hole("b", tuple(range(8)), 0))
+    population = Population(holes, (), (up_to(9), up_to(20), up_to(4), up_to(-1), up_to(3)))
+    every = population.every
+    for limits, counts in ((population.limits[:3], [64, 49, 49]), (population.limits, [64, 49, 49, 15])):
+        asked.clear()
+        wanted = np.all([limit(population.columns(every)) for limit in limits], axis=0)
+        asked.clear()
+        np.testing.assert_array_equal(population.legal(every, limits), wanted)
+        assert asked == counts
+    assert population.legal(every[:0]).shape == (0,)
