@@ -17,6 +17,7 @@ from .carry_sums import CarrySums, carry_sums
 from .coarsen_predicates import CoarsenPredicates, coarsen_predicates
 from .end_loops import EndLoops, end_loops
 from .expand_pipelines import ExpandPipelines, expand_pipelines
+from .fill_tails import FillTails, fill_tails
 from .join_launches import JoinLaunches, join_launches
 from .keep_in_registers import KeepInRegisters, keep_in_registers
 from .place_barriers import PlaceBarriers, place_barriers
@@ -38,6 +39,7 @@ STEPS: tuple[type[ModulePass], ...] = (
     StartReductions,
     EndLoops,
     CarrySums,
+    FillTails,
     ExpandPipelines,
     SettleLoopKinds,
     PlacePredicates,
@@ -80,6 +82,7 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
             start_reductions(func)
             end_loops(func)
             carry_sums(func, target.is_gpu)
+            fill_tails(func, target.is_gpu)
             expand_pipelines(func, target)
             settle_loop_kinds(func, target)
             place_predicates(func, target.is_gpu)
