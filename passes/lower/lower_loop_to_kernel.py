@@ -15,6 +15,7 @@ from ..collector import collector_paused
 from ._steps import require_none
 from .carry_sums import CarrySums, carry_sums
 from .coarsen_predicates import CoarsenPredicates, coarsen_predicates
+from .drop_edges import DropEdges, drop_edges
 from .end_loops import EndLoops, end_loops
 from .expand_pipelines import ExpandPipelines, expand_pipelines
 from .fill_tails import FillTails, fill_tails
@@ -34,6 +35,7 @@ STEPS: tuple[type[ModulePass], ...] = (
     KeepInRegisters,
     CoarsenPredicates,
     PlaceBuffers,
+    DropEdges,
     JoinLaunches,
     PlaceBarriers,
     StartReductions,
@@ -77,6 +79,7 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
             keep_in_registers(func, target.is_gpu)
             coarsen_predicates(func, target.is_gpu)
             place_buffers(func, target)
+            drop_edges(func, target.is_gpu)
             join_launches(func, target)
             place_barriers(func, target.is_gpu)
             start_reductions(func)

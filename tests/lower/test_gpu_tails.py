@@ -1,4 +1,6 @@
-"""Zeros beyond the terms of products in shared memory are right, also where others are infinite."""
+"""Zeros beyond the terms of products in shared memory, and sums stored beyond the edge of a workspace, are right."""
+
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from pipelined_matmul import CUDA, OPENCL, lower, matmul, tile
 
 import loopwright as lw
 from loopwright.backends.scheduled import scheduled_kernel
+from loopwright.dialects import kernel
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.search.named_workloads import matmul as product
 
@@ -49,7 +52,7 @@ def test_steps_beyond_the_terms_add_zeros(
 @pytest.mark.parametrize("shape", [(50, 37, 203), (64, 45, 256), (33, 64, 331)])
 @pytest.mark.few(1)
 def test_parts_of_sums(shape: tuple[int, int, int]) -> None:
-    """Parts that fills do not divide, in the place of which the next part's terms lie."""
+    """Parts that fills do not divide, in the place of which the next part's terms lie, and tiles over the edge."""
     task = lw.SearchTask(lambda: product(*shape), target="cuda model=h200")
     text, found = str(task.module), [sketch for sketch in task.sketches if "split" in sketch.name]
     inputs = inputs_with_infinities(list(task.reference.inputs), *range(0, shape[2], shape[2] // 9 + 1))
@@ -58,3 +61,13 @@ def test_parts_of_sums(shape: tuple[int, int, int]) -> None:
         rows = sketch.sample(np.random.default_rng(4), usual(3))
         for schedule in map(sketch.schedule, (sketch.default, *rows)):
             check(scheduled_kernel(text, schedule), inputs, schedule)
+
+
+def test_sums_of_parts_are_stored_as_vectors() -> None:
+    """Columns are no multiple of a vector, rows of the workspace are."""
+    task = lw.SearchTask(lambda: product(50, 37, 256), target="cuda model=h200")
+    (sketch,) = (sketch for sketch in task.sketches if sketch.name == "j_split")
+    drawn = map(sketch.schedule, sketch.sample(np.random.default_rng(0), 200))
+    schedule = next(each for each in drawn if re.search(r'"T_matmul_rf" loop="j" factors=0,\d+,\d+,4}', each))
+    stores = [op for op in scheduled_kernel(str(task.module), schedule).walk() if isinstance(op, kernel.StoreOp)]
+    assert {op.align.data for op in stores if op.buffer.name_hint == "T_matmul_rf" and op.align is not None} == {16}
