@@ -18,9 +18,15 @@ from ...dialects.target import target_of
 from ..analysis.access import shared_loops, shares_a_block, writers
 from ..analysis.matrix_product import TENSORIZE
 from ..analysis.nest import fresh_name, functions_on_loops, loops_reduced, ranges_of
-from ..schedule._marks import PIPELINE_BULK
+from ..schedule._marks import PIPELINE_BULK, PIPELINE_REGISTERS
 from ._steps import note_step, require_after
 from .carry_sums import CarrySums
+
+
+_SLOWER = {PIPELINE_BULK, PIPELINE_REGISTERS}
+"""Copies that stay as they are: boxes, which the copy engine fills with zeros by itself, and what goes through registers,
+where each zero is an instruction. Dense 128x3384 to 640 and 728x3904 to 69 take 1.04 times as long with them (an H200).
+"""
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,8 @@ class FillTails(ModulePass):
     infinite one times zero is none: each step that is written out would otherwise ask for the end of the terms, and
     wait for what it reads behind the branch.
 
-    Requires: sums carried as they will be (`lw-carry-sums`). On a GPU; sums of matrix units and bulk copies stay.
+    Requires: sums carried as they will be (`lw-carry-sums`). On a GPU; sums of matrix units, bulk copies and what goes
+    through registers stay.
     """
 
     name = "lw-fill-tails"
@@ -137,7 +144,7 @@ def _read(block: BlockOp, load: LoadOp, condition: IndexExpr) -> _Read | None:
         indices = [e.substitute({**own, **at}) for e in source.indices.data]
         load = source
     copy = _copy_of(load) if scope_of(load.buffer) == "shared" else None
-    if copy is None or PIPELINE_BULK in copy.notes or any(scope_of(x.buffer) != "global" for x in copy.loads):
+    if copy is None or not _SLOWER.isdisjoint(copy.notes) or any(scope_of(x.buffer) != "global" for x in copy.loads):
         return None
     around = {loop.loop_name for loop in shared_loops(block, copy) if not shares_a_block(loop)}
     ranges = ranges_of(block.enclosing_loops)
