@@ -91,7 +91,7 @@ def factors_of_product(anchor: Anchor) -> tuple[Operand, Operand] | None:
     """The factors by rows, with terms side by side, and by columns, which lie side by side; None for others."""
     (*_, rows, columns), (terms,) = anchor.spatial, anchor.reduce
     by_rows = [o for o in anchor.operands if o.steps_along(terms.name) and rows.name in o.axes]
-    by_columns = [o for o in anchor.operands if columns.name in o.axes and _lies_by(o, columns.name)]
+    by_columns = [o for o in anchor.operands if columns.name in o.axes and _lies_by(o, columns)]
     if len(by_rows) != 1 or len(by_columns) != 1 or by_rows[0].name == by_columns[0].name:
         return None
     found = by_rows[0], by_columns[0]
@@ -108,9 +108,10 @@ def _is_plain(operand: Operand) -> bool:
     return all(e.const % VECTOR == 0 and len(e.axes()) <= 1 for e in operand.indices)
 
 
-def _lies_by(operand: Operand, columns: str) -> bool:
-    """True for a factor whose columns lie side by side, or one that is laid out so ahead."""
-    return operand.steps_along(columns) or may_be_packed_ahead(operand, (columns,))
+def _lies_by(operand: Operand, columns: Axis) -> bool:
+    """True for a factor whose columns lie side by side, or one that is laid out so ahead (`packed_row`)."""
+    packed = columns.extent % VECTOR == 0 and may_be_packed_ahead(operand, (columns.name,))
+    return packed or operand.steps_along(columns.name)
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,9 @@ def test_rows_that_begin_anywhere_are_copied_one_by_one() -> None:
 
 
 def test_others_have_none() -> None:
-    """Small ones, and more results than keep all multiprocessors busy."""
+    """Small ones, more results than keep all multiprocessors busy, and weights that nothing lays out by columns."""
+    x, w = te.placeholder((512, 512), name="x"), te.placeholder((513, 512), name="w", constant=True)
+    assert not sliced(lw.SearchTask(lambda: [x, w, topi.dense(x, w)], target=CUDA))
     for rows, columns, terms in ((64, 64, 64), (4096, 4096, 512)):
         task = lw.SearchTask(lambda m=rows, n=columns, k=terms: matmul(m, n, k), target=CUDA)
         assert not sliced(task)
