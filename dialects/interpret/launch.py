@@ -99,7 +99,7 @@ def _across(program: ThreadProgram, values: list[Any]) -> Sequence[Shared]:
         if state is None:
             state = program.around.states[value] = written_state(array.size, _is_written_before(value))
         if value in written or not state.all():
-            found.append(Shared(program.threads, label, array, state))
+            found.append(Shared(program.threads, label, array, state, shows=isinstance(value, BlockArgument)))
             values[inside] = found[-1]
         else:
             values[inside] = Argument(program.threads, label, array)

@@ -25,9 +25,13 @@ class Shared(Memory):
     waited for, and two accesses that race, are errors. Two threads may write one value to one element.
     """
 
-    def __init__(self, threads: Threads, label: str, array: Array, state: Array, per_block: int = 0) -> None:
+    def __init__(
+        self, threads: Threads, label: str, array: Array, state: Array, per_block: int = 0, shows: bool = False
+    ) -> None:
         super().__init__(threads, label, per_block or array.size)
         self.array, self.state = array, state
+        self.shows = shows
+        """True for memory of the caller, where all that is stored must be known."""
         self.what = "shared buffer" if per_block else "buffer"
         self.base = threads.of_block * per_block if per_block and threads.n_blocks > 1 else None
         bits = 0 if per_block else threads.block_bits
@@ -58,7 +62,7 @@ class Shared(Memory):
     def store(self, access: Access, index: Any, on: Array | None, value: Any) -> None:
         elements, threads, shape, on = self._spread(access, index, on)
         unknown = self.stored(access) if self.threads.unknown else None
-        if unknown is not None and not self.per_block:
+        if unknown is not None and self.shows:
             self.threads.require_known(access.slot, self.threads.operations[access.number], "what is stored")
         self._claim(access.number, elements, threads, chosen(value, shape, on))
         self.state[elements] = _READY if unknown is None else np.where(chosen(unknown, shape, on), _UNWRITTEN, _READY)

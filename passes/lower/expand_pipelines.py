@@ -47,7 +47,7 @@ from ._run_ahead import ASYNCHRONOUS, BEYOND, BULK, blocks_of, run_ahead
 from ._spread_copies import spread, steps_of
 from ._starts import starts_before
 from ._steps import note_step, require_after
-from .carry_sums import CarrySums
+from .fill_tails import FillTails
 
 ASYNC_COPIES_SINCE = 80
 """The first compute capability that copies to shared memory by itself (CUDA C++ Programming Guide)."""
@@ -76,14 +76,14 @@ class ExpandPipelines(ModulePass):
     to registers of its own before the work of an iteration, and stores them behind it. The allocations of the loop
     move before it, as its iterations share them.
 
-    Requires: sums carried as they will be (`lw-carry-sums`). What ends before its extent copies nothing beyond that.
+    Requires: tails filled with zeros (`lw-fill-tails`). What ends before its extent copies nothing beyond that.
     """
 
     name = "lw-expand-pipelines"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in functions_on_loops(op):
-            require_after(func, self.name, CarrySums.name)
+            require_after(func, self.name, FillTails.name)
             expand_pipelines(func, target_of(op))
 
 

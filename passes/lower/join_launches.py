@@ -17,7 +17,7 @@ from ..analysis.joined import arriving_axes, join_problem, launch_sizes
 from ..analysis.nest import functions_on_loops
 from ..schedule._marks import CLUSTER, JOIN
 from ._steps import note_step, require_after
-from .place_buffers import PlaceBuffers
+from .drop_edges import DropEdges
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class JoinLaunches(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in functions_on_loops(op):
-            require_after(func, self.name, PlaceBuffers.name)
+            require_after(func, self.name, DropEdges.name)
             join_launches(func, target_of(op))
 
 

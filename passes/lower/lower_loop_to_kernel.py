@@ -15,8 +15,10 @@ from ..collector import collector_paused
 from ._steps import require_none
 from .carry_sums import CarrySums, carry_sums
 from .coarsen_predicates import CoarsenPredicates, coarsen_predicates
+from .drop_edges import DropEdges, drop_edges
 from .end_loops import EndLoops, end_loops
 from .expand_pipelines import ExpandPipelines, expand_pipelines
+from .fill_tails import FillTails, fill_tails
 from .join_launches import JoinLaunches, join_launches
 from .keep_in_registers import KeepInRegisters, keep_in_registers
 from .place_barriers import PlaceBarriers, place_barriers
@@ -33,11 +35,13 @@ STEPS: tuple[type[ModulePass], ...] = (
     KeepInRegisters,
     CoarsenPredicates,
     PlaceBuffers,
+    DropEdges,
     JoinLaunches,
     PlaceBarriers,
     StartReductions,
     EndLoops,
     CarrySums,
+    FillTails,
     ExpandPipelines,
     SettleLoopKinds,
     PlacePredicates,
@@ -75,11 +79,13 @@ def lower_loop_to_kernel(module: ModuleOp, limits: BuildLimits = USUAL_LIMITS) -
             keep_in_registers(func, target.is_gpu)
             coarsen_predicates(func, target.is_gpu)
             place_buffers(func, target)
+            drop_edges(func, target.is_gpu)
             join_launches(func, target)
             place_barriers(func, target.is_gpu)
             start_reductions(func)
             end_loops(func)
             carry_sums(func, target.is_gpu)
+            fill_tails(func, target.is_gpu)
             expand_pipelines(func, target)
             settle_loop_kinds(func, target)
             place_predicates(func, target.is_gpu)

@@ -55,6 +55,11 @@ SCALE = 1.5
 """Seconds that other estimates of products say for each that they take: 1.53 in the mean of 49 products (an H200)."""
 
 
+def copied_at_once(run: int) -> int:
+    """Elements that a thread copies at once, of rows of so many: a vector where they begin at multiples of one."""
+    return VECTOR if run % VECTOR == 0 else 1
+
+
 @dataclass(frozen=True)
 class SlicedModel(GpuModel):
     """The time of such a product, whose rows are read as vectors along the terms, in `parts` on blocks of their own."""
@@ -62,7 +67,9 @@ class SlicedModel(GpuModel):
     def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """Whole warps in each slice, parts of whole vectors, and as many results for all threads, beside others."""
         own, (axis,) = self.threads(c) / self._slices(c), self.reduce
-        mask = (own % WARP == 0) & (axis.extent % (VECTOR * self._parts(c)) == 0)
+        by_rows, _ = self.operands
+        whole = VECTOR * self._parts(c) if copied_at_once(by_rows.run) == VECTOR else 1
+        mask = (own % WARP == 0) & (axis.extent % whole == 0)
         mask &= np.all([self._tile(c, a) <= a.extent for a in self.axes], axis=0)
         return np.asarray(mask & (self._accumulators(c) % self._slices(c) == 0) & super().limit(c))
 
@@ -85,12 +92,15 @@ class SlicedModel(GpuModel):
         rows, columns = self.axes
         steps = self._step(c) / VECTOR
         by_rows, by_columns = c[rows.inner].astype(np.float64), c[columns.virtual].astype(np.float64)
-        elements = (self._tile(c, rows) + self._tile(c, columns)) * self._step(c) * self._slices(c)
+        terms_of_fill, tiles = self._step(c) * self._slices(c), [self._tile(c, axis) for axis in self.axes]
+        elements = (tiles[0] + tiles[1]) * terms_of_fill
+        alone = [tile for tile, o in zip(tiles, self.operands, strict=True) if copied_at_once(o.run) == 1]
+        copies = elements / VECTOR + (1 - 1 / VECTOR) * terms_of_fill * sum(alone, np.zeros(1))
         reads = by_rows + VECTOR * by_columns
         issues = steps * (VECTOR * VECTOR * by_rows * by_columns + LOAD_ISSUES * reads)
         (terms,) = self.reduce
         tail = terms.extent % (self._step(c) * self._slices(c) * self._parts(c)) > 0
-        issues = issues + TAIL_ISSUES * tail + COPY_ISSUES * np.ceil(elements / VECTOR / self.threads(c)) + FILL_ISSUES
+        issues = issues + TAIL_ISSUES * tail + COPY_ISSUES * np.ceil(copies / self.threads(c)) + FILL_ISSUES
         beside = np.maximum(WIDE_CYCLES, np.minimum(WARP, c[columns.thread]) * VECTOR / BANKS)
         served = self.threads(c) / WARP * steps * (WIDE_CYCLES * by_rows + VECTOR * beside * by_columns)
         return issues, served + STORED_CYCLES * elements / BANKS, elements * self.element_bytes

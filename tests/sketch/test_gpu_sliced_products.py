@@ -1,4 +1,4 @@
-"""Products in slices whose rows are read along their terms: right at ragged edges, found for whole vectors alone."""
+"""Products in slices whose rows are read along their terms: right at ragged edges, and where rows begin anywhere."""
 
 import numpy as np
 import pytest
@@ -48,6 +48,9 @@ WORKLOADS = {
     "ragged columns": lambda: layer(64, 128, 100, "relu"),
     "ragged terms": lambda: layer(64, 132, 64, "gelu"),
     "all ragged": lambda: layer(45, 204, 68, residual=True),
+    "columns of no whole vectors": lambda: layer(40, 132, 67, "relu"),
+    "terms of no whole vectors": lambda: layer(45, 131, 68, residual=True),
+    "rows that begin anywhere": lambda: matmul(50, 37, 203),
     "slices longer than terms": lambda: layer(36, 68, 64, "gelu", residual=True),
 }
 
@@ -90,9 +93,20 @@ def test_constant_weights_are_laid_out_by_their_columns(monkeypatch: pytest.Monk
         np.testing.assert_allclose(lw.interpret(module, *inputs), expected, atol=1e-4)
 
 
+def test_rows_that_begin_anywhere_are_copied_one_by_one() -> None:
+    """Those of the other factor, which begin at multiples of a vector, by vectors."""
+    task = lw.SearchTask(lambda: matmul(512, 512, 501), target=CUDA)
+    (sketch,) = (sketch for sketch in sliced(task) if "split" not in sketch.name)
+    steps = [step for step in sketch.template.split(",lw-") if step.startswith('split{block="') and "_shared" in step]
+    widths = {name: step.strip("}")[-1] for step in steps for name in "ab" if f'block="{name}_shared"' in step}
+    assert widths == {"a": "1", "b": "4"}
+
+
 def test_others_have_none() -> None:
-    """Small ones, rows of no whole vectors, and more results than keep all multiprocessors busy."""
-    for rows, columns, terms in ((64, 64, 64), (512, 513, 512), (512, 512, 501), (4096, 4096, 512)):
+    """Small ones, more results than keep all multiprocessors busy, and weights that nothing lays out by columns."""
+    x, w = te.placeholder((512, 512), name="x"), te.placeholder((513, 512), name="w", constant=True)
+    assert not sliced(lw.SearchTask(lambda: [x, w, topi.dense(x, w)], target=CUDA))
+    for rows, columns, terms in ((64, 64, 64), (4096, 4096, 512)):
         task = lw.SearchTask(lambda m=rows, n=columns, k=terms: matmul(m, n, k), target=CUDA)
         assert not sliced(task)
 

@@ -1,6 +1,6 @@
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-join-launches,lw-place-barriers,lw-start-reductions,lw-end-loops --split-input-file --verify-diagnostics | filecheck %s
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-join-launches,lw-place-barriers,lw-start-reductions,lw-end-loops,lw-carry-sums,lw-expand-pipelines --split-input-file --verify-diagnostics | filecheck %s --check-prefix=AHEAD
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-join-launches,lw-place-barriers,lw-end-loops --split-input-file --verify-diagnostics | filecheck %s --check-prefix=EARLY
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-drop-edges,lw-join-launches,lw-place-barriers,lw-start-reductions,lw-end-loops --split-input-file --verify-diagnostics | filecheck %s
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-drop-edges,lw-join-launches,lw-place-barriers,lw-start-reductions,lw-end-loops,lw-carry-sums,lw-fill-tails,lw-expand-pipelines --split-input-file --verify-diagnostics | filecheck %s --check-prefix=AHEAD
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-drop-edges,lw-join-launches,lw-place-barriers,lw-end-loops --split-input-file --verify-diagnostics | filecheck %s --check-prefix=EARLY
 
 // A loop ends where the last of the rows in it has nothing to add: `g * 4 + 3` is that of a tile. What is copied ahead is
 // copied for iterations that there are.

@@ -1,5 +1,5 @@
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-join-launches,lw-place-barriers,lw-start-reductions,lw-end-loops,lw-carry-sums,lw-expand-pipelines --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-join-launches,lw-place-barriers,lw-expand-pipelines --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s --check-prefix=EARLY
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-drop-edges,lw-join-launches,lw-place-barriers,lw-start-reductions,lw-end-loops,lw-carry-sums,lw-fill-tails,lw-expand-pipelines --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-drop-edges,lw-join-launches,lw-place-barriers,lw-expand-pipelines --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s --check-prefix=EARLY
 
 // On a device that copies asynchronously, each iteration waits for the oldest copies only. The tile of two stages is
 // shared by the iterations; the reduction starts before anything is copied. The barrier in each iteration is for what it
@@ -51,7 +51,7 @@ func.func @asynchronous(%x: memref<8x16xf32> {lw.name = "x"}, %c: memref<16xf32>
 // CHECK-NOT: lw_loop.at
 // CHECK: func.return
 
-// EARLY: lw-expand-pipelines: function 'asynchronous': run lw-carry-sums right before this, lw-place-barriers was the last step
+// EARLY: lw-expand-pipelines: function 'asynchronous': run lw-fill-tails right before this, lw-place-barriers was the last step
 
 // -----
 

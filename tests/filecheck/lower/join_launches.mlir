@@ -1,5 +1,5 @@
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-join-launches --split-input-file --verify-diagnostics | filecheck %s
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-join-launches --split-input-file --verify-diagnostics | xdsl-opt --split-input-file | filecheck %s
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-drop-edges,lw-join-launches --split-input-file --verify-diagnostics | filecheck %s
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-drop-edges,lw-join-launches --split-input-file --verify-diagnostics | xdsl-opt --split-input-file | filecheck %s
 // RUN: xdsl-opt %s -p lw-lower-loop-to-kernel --split-input-file --verify-diagnostics | filecheck %s --check-prefix=KERNEL
 // RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-join-launches --split-input-file --verify-diagnostics | filecheck %s --check-prefix=EARLY
 
@@ -50,7 +50,7 @@ func.func @sums(%x: memref<32x128xf32> {lw.name = "x"}, %c: memref<32xf32> {lw.n
 // KERNEL-NOT: lw_kernel.launch
 // KERNEL: func.return
 
-// EARLY: lw-join-launches: function 'sums': run lw-place-buffers right before this, it is not on its way to a kernel
+// EARLY: lw-join-launches: function 'sums': run lw-drop-edges right before this, it is not on its way to a kernel
 
 // -----
 

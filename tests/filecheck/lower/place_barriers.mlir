@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-join-launches,lw-place-barriers --split-input-file --verify-diagnostics | filecheck %s
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-drop-edges,lw-join-launches,lw-place-barriers --split-input-file --verify-diagnostics | filecheck %s
 // RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-barriers --split-input-file --verify-diagnostics | filecheck %s --check-prefix=EARLY
 
 // A shared tile that is filled and read in each iteration of a serial loop: threads wait before they read it, and before

@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-join-launches,lw-place-barriers,lw-start-reductions,lw-end-loops,lw-carry-sums,lw-expand-pipelines,lw-settle-loop-kinds --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-drop-edges,lw-join-launches,lw-place-barriers,lw-start-reductions,lw-end-loops,lw-carry-sums,lw-fill-tails,lw-expand-pipelines,lw-settle-loop-kinds --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
 // RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-settle-loop-kinds --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s --check-prefix=EARLY
 
 // Serial loops are unrolled as far as the annotation around them goes; lanes count once, what starts reductions does not.

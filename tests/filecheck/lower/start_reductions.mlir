@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-join-launches,lw-place-barriers,lw-start-reductions --split-input-file --verify-diagnostics | filecheck %s
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-drop-edges,lw-join-launches,lw-place-barriers,lw-start-reductions --split-input-file --verify-diagnostics | filecheck %s
 // RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-start-reductions --split-input-file --verify-diagnostics | filecheck %s --check-prefix=EARLY
 
 // A start stands before the outermost loop that is reduced over, in loops like those within it that are not, under the

@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-join-launches,lw-place-barriers,lw-start-reductions,lw-end-loops,lw-carry-sums,lw-expand-pipelines,lw-settle-loop-kinds,lw-place-predicates,lw-vectorize-loops --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+// RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-drop-edges,lw-join-launches,lw-place-barriers,lw-start-reductions,lw-end-loops,lw-carry-sums,lw-fill-tails,lw-expand-pipelines,lw-settle-loop-kinds,lw-place-predicates,lw-vectorize-loops --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
 // RUN: xdsl-opt %s -p lw-tell-loops-apart,lw-place-buffers,lw-vectorize-loops --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s --check-prefix=EARLY
 
 // Lanes touch one element, neighbours, some that are a row apart, or each its own. Nothing else has lanes.
