@@ -26,7 +26,7 @@ from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.gpu_model import GpuModel
-from ..estimates.gpu_tile import PADDING, GpuAxis, GpuOperand, GpuReduce, Span
+from ..estimates.gpu_tile import PADDING, Aligned, GpuAxis, GpuOperand, GpuReduce, Span
 from ..estimates.sliced_model import ALIGNED, VECTOR, SlicedModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole, Kind
@@ -202,6 +202,7 @@ def _model(plan: _Plan, division: Division | None, target: Target) -> SlicedMode
     def spans(*axes: Axis) -> tuple[Span, ...]:
         return tuple(Span(((axis.name, 1),)) for axis in axes)
 
+    by_rows = spans(rows, terms)
     return SlicedModel(
         target=target,
         outer=prod(axis.extent for axis in others if division is None or axis.name != division.part),
@@ -211,7 +212,7 @@ def _model(plan: _Plan, division: Division | None, target: Target) -> SlicedMode
         ),
         reduce=(GpuReduce(terms.name, extent, plan.step.name),),
         operands=(
-            GpuOperand(spans(rows, terms), vector, "", run=terms.extent),
+            GpuOperand(by_rows, vector, "", run=terms.extent, aligned=Aligned(by_rows[-1:], ALIGNED, PADDING)),
             GpuOperand(spans(terms, columns), vector, columns.name, run=columns.extent),
         ),
         element_bytes=VECTOR,
