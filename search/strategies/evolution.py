@@ -120,7 +120,7 @@ class Evolution(Strategy):
 
     def _fresh(self, space: int, count: int) -> Rows:
         """Distinct legal rows, `count` at most, of the last draws; which these are the number of trials so far says."""
-        if not count:
+        if not count or self.spaces[space].left_out:
             return self._none(space)
         newest, known = len(self._seen) // _DRAWN_EACH + _DRAWS, self._drawn[space]
         numbers = range(newest, newest - _DRAWS, -1)
