@@ -186,11 +186,16 @@ class GpuTile:
         width, tile = self.pair[1][1], self._tile(c, self.axes[-1]).astype(np.int64)
         return np.asarray((width - np.gcd(tile, width) + tile - 1) // width + 1)
 
-    def _planned_tile(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
-        """Elements that an operand's index expressions reach in a tile of these sizes, with rows that are aligned."""
+    def _reached(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
+        """Elements that an operand's index expressions reach in a tile of these sizes."""
         words = np.ones(len(next(iter(sizes.values()))))  # also of an operand that only moves with whole blocks
         for span in operand.spans:
             words = words * reach(span, sizes)
+        return words
+
+    def _planned_tile(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
+        """Elements that are kept of them, with rows that are aligned."""
+        words = self._reached(operand, sizes)
         if operand.aligned is not None:
             row = np.prod([reach(span, sizes) for span in operand.aligned.spans], axis=0)
             words = words / row * operand.aligned.stride(row)
