@@ -234,3 +234,21 @@ def test_defaults_of_tiles_are_near_the_least_estimate() -> None:
     assert prior is not None
     default_s, least_s = (float(prior(sketch.columns(some)).min()) for some in (sketch.default[None], rows))
     assert default_s <= 1.05 * least_s
+
+
+def test_neighbours_of_the_row_that_a_model_likes_best_are_compared() -> None:
+    """Each hole one choice up and down, as far as that is legal."""
+    sketch = lw.SearchTask(lambda: matmul(256, 512, 128), target="cuda model=h200").sketches[0]
+    model = shipped_model("cuda")
+    assert model is not None
+    found = likely.Compared.of(sketch, likely_rows(np.random.default_rng(0), sketch, sketch.default[None], 16), model)
+    found.most_s = np.inf
+    best = found.rows[int(np.argmax(found.scores))]
+    found.step(model)
+    steps = [best + sign * step for sign in (1, -1) for step in np.eye(len(best), dtype=np.int64)]
+    inside = np.array([row for row in steps if ((row >= 0) & (row < sketch.sizes)).all()])
+    compared = {tuple(row) for row in found.rows.tolist()}
+    legal = sketch.legal(inside)
+    assert legal.sum() > len(best) // 2
+    assert all(tuple(row) in compared for row in inside[legal].tolist())
+    assert len(found.scores) == len(found.rows)
