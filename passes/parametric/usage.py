@@ -37,6 +37,11 @@ def usage_of(nest: Nest) -> Usage:
     return Usage(**most, steps=steps)
 
 
+def written_out(nest: Nest) -> Size:
+    """Count the statements with arithmetic that are written out one after the other, each lane of vectors its own."""
+    return total([copies(stage) * _lanes(stage) for stage in nest.root.stages() if stage.arithmetic])
+
+
 def copies(stage: Stage) -> Size:
     """Count the copies of a stage, lanes apart: by virtual threads, unrolled loops, and what a pragma asks for."""
     limits: list[Size] = []
@@ -60,8 +65,12 @@ def _vectors(stage: Stage, nest: Nest) -> Size:
     """Count the vectors of the machine that a stage fills at once; a GPU has none."""
     if nest.target.is_gpu:
         return 1
-    lanes = product([x.extent for x in stage.loops if x.kind == "vectorized"])
-    return ceil_div(lanes * stage.writes[0].buffer.element_bytes, nest.target.vector_bytes)
+    return ceil_div(_lanes(stage) * stage.writes[0].buffer.element_bytes, nest.target.vector_bytes)
+
+
+def _lanes(stage: Stage) -> Size:
+    """Count the elements that a stage computes at once."""
+    return product([x.extent for x in stage.loops if x.kind == "vectorized"])
 
 
 def launch_usage(nest: Nest, kernel: Loop | Stage, parts: Mapping[Buffer, Buffer] | None = None) -> Usage:

@@ -26,13 +26,18 @@ class Grounded(SavedCostModel):
         self.model = model
         self.ground = ground
 
+    @property
+    def learned(self) -> bool:
+        """True where it predicts by what it was taught, and not as the general one."""
+        return self.model.ready
+
     def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:
         """Fit the model to the features and the prediction."""
         self.model.fit(self._wider(features), scores, tasks)
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
         """Return the model's prediction and spread, or the general one's while there is none."""
-        return self.model.predict(self._wider(features)) if self.model.ready else self.ground.predict(features)
+        return self.model.predict(self._wider(features)) if self.learned else self.ground.predict(features)
 
     def _wider(self, features: Floats) -> Floats:
         return np.column_stack([features, self.ground.predict(features)[0].astype(features.dtype)])

@@ -30,6 +30,11 @@ class CostModel(Protocol):
         """Return predictions `(n,)` for features `(n, f)`, larger for faster, and their spread `(n,)` (how unsure)."""
 
 
+def has_learned(model: CostModel) -> bool:
+    """True where predictions are on the scale of what it was taught; those of a model that ships are on its own."""
+    return bool(getattr(model, "learned", model.ready))
+
+
 def relative_speed(times_s: Floats, tasks: Tasks | None = None) -> Floats:
     """Return best / time within each task, `(n,)`; infinite times (failures) score 0, also where all failed."""
     times_s = np.asarray(times_s, dtype=np.float64)

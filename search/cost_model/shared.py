@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from . import CostModel, Floats, Tasks
+from .protocol import has_learned
 
 
 @dataclass
@@ -51,6 +52,10 @@ class _View:
     @property
     def ready(self) -> bool:
         return self.shared.model.ready
+
+    @property
+    def learned(self) -> bool:
+        return has_learned(self.shared.model)
 
     def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:
         self.shared.fit(self.task, features, scores)

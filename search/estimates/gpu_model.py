@@ -193,7 +193,7 @@ class GpuModel(GpuTile):
         straight = beside % width == 0
         apart = (operand.run % width != 0) | ~straight
         through = c[self.registers] * (c[self.stages] > 1)
-        vectors = np.ceil(self._planned_tile(operand, sizes) / self.threads(c) / width)
+        vectors = np.ceil(self._copied(operand, sizes) / self.threads(c) / width)
         stores = np.where(apart | operand.turned, width, 1.0)
         loads = np.where(apart, width, np.where(through, 1.0, stores))
         divisions = np.sum([reach(span, sizes) > 1 for span in operand.rows], axis=0) * np.where(straight, 1.0, width)
@@ -204,6 +204,10 @@ class GpuModel(GpuTile):
         lines = self._lines(c, operand, beside)
         stored = vectors * stores * self._store_conflicts(c, operand)
         return _Copies(vectors * instructions, vectors * loads, stored, vectors * loads * lines)
+
+    def _copied(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
+        """Elements that are copied for a tile; of turned ones with those between rows, as numbers here were fitted."""
+        return (self._planned_tile if operand.turned else self._reached)(operand, sizes)
 
     def _lines(self, c: Columns, operand: GpuOperand, beside: Array) -> Array:
         """Lines of the first-level cache that a warp asks for at once, as it copies rows of so many elements."""
@@ -238,7 +242,8 @@ class GpuModel(GpuTile):
         stages, sizes, planned = c[self.stages].astype(np.float64), self._extents(c), self.planned_elements(c)
         copies = reduce(add, [self._copies_of(c, operand, sizes) for operand in self.operands])
         _, loads, wavefronts = np.sum([self._loads(c, operand) for operand in self.operands], axis=0)
-        filled, unrolled = planned / stages * self.element_bytes, self._copies(c)
+        filled = np.sum([self._copied(o, sizes) for o in self.operands], axis=0) * self.element_bytes
+        unrolled = self._copies(c)
         warps, per_sm = threads / WARP, self._resident(c, planned)
         issue = step * (self._accumulators(c) + loads + STEP_INSTRUCTIONS / unrolled) + copies.instructions
         wait = step * np.where(unrolled > 1, UNROLLED_LATENCY, SHARED_LATENCY) + DEPENDENT_CYCLES * copies.instructions

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...dialects.multiprocessor import BANKS, multiprocessor_of
+from ...dialects.multiprocessor import multiprocessor_of
 from ...dialects.target import WARP, Target
 from ..sketch.hole import Columns, KnownColumns, once
 
@@ -60,13 +60,27 @@ class Span:
 
 
 @dataclass(frozen=True)
+class Aligned:
+    """Rows of a tile in shared memory, of these spans, that begin `offset` elements behind a multiple of `factor`."""
+
+    spans: tuple[Span, ...]
+    factor: int
+    offset: int
+
+    def stride(self, row: Array) -> Array:
+        """Elements from one row of so many to the next."""
+        return np.asarray(row + (self.offset - row) % self.factor)
+
+
+@dataclass(frozen=True)
 class GpuOperand:
     """The tile of an operand in shared memory, dimension by dimension.
 
     `vector` names the hole of elements that a thread copies at once, `row` the axis that neighbours lie along. In a
     `turned` one, neighbours in global memory are a row apart. Of the last spans, `whole` are in each tile as a whole:
     elements of the one before go on behind them. A `run` is what lies side by side in global memory, 1 where it is
-    `padded` and rows begin anywhere: where vectors do not divide it, elements are copied one by one.
+    `padded` and rows begin anywhere: where vectors do not divide it, elements are copied one by one. Rows of the copy
+    may be `aligned`.
     """
 
     spans: tuple[Span, ...]
@@ -76,6 +90,7 @@ class GpuOperand:
     run: int = 1
     whole: int = 0
     padded: bool = False
+    aligned: Aligned | None = None
 
     @property
     def rows(self) -> tuple[Span, ...]:
@@ -171,13 +186,19 @@ class GpuTile:
         width, tile = self.pair[1][1], self._tile(c, self.axes[-1]).astype(np.int64)
         return np.asarray((width - np.gcd(tile, width) + tile - 1) // width + 1)
 
-    def _planned_tile(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
+    def _reached(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
         """Elements that an operand's index expressions reach in a tile of these sizes."""
         words = np.ones(len(next(iter(sizes.values()))))  # also of an operand that only moves with whole blocks
         for span in operand.spans:
             words = words * reach(span, sizes)
-        if operand.turned:
-            words = words / sizes[operand.row] * (sizes[operand.row] + (PADDING - sizes[operand.row]) % BANKS)
+        return words
+
+    def _planned_tile(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
+        """Elements that are kept of them, with rows that are aligned."""
+        words = self._reached(operand, sizes)
+        if operand.aligned is not None:
+            row = np.prod([reach(span, sizes) for span in operand.aligned.spans], axis=0)
+            words = words / row * operand.aligned.stride(row)
         return words
 
     @once

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from ...dialects.multiprocessor import BANKS, multiprocessor_of
 from ...dialects.target import WARP
-from ..sketch.hole import Columns
+from ..sketch.hole import Columns, once
 from .gpu_model import GpuModel
-from .gpu_tile import PADDING, Array, GpuOperand
+from .gpu_tile import Array, reach
 from .residency import cycles_of_rounds
 
 VECTOR = 4
@@ -76,13 +76,21 @@ class SlicedModel(GpuModel):
     def _parts(self, c: Columns) -> Array:
         return np.asarray(c[self.parts], dtype=np.float64) if self.parts else self._ones(c)
 
-    def _planned_tile(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
-        """Rows of terms begin `PADDING` elements behind a multiple of `ALIGNED`."""
-        words = super()._planned_tile(operand, sizes)
-        if operand.row:
-            return words
-        terms = sizes[self.reduce[0].name]
-        return np.asarray(words / terms * (terms + (PADDING - terms) % ALIGNED))
+    @once
+    def planned_elements(self, c: Columns) -> Array:
+        """As of others, with what the last of several rounds of copies goes beyond a tile.
+
+        Where a round of all threads are whole rows, that is rows more: a predicate holds them back, by which
+        `passes.analysis.placement` does not see where the tile ends.
+        """
+        planned, sizes = self._ones(c) * 0, self._extents(c)
+        for operand in self.operands:
+            first, row = (reach(span, sizes) for span in operand.spans)
+            copied = self.threads(c) * copied_at_once(operand.run)
+            rounds = np.ceil(first * row / copied)
+            rows = np.where((rounds > 1) & (copied % row == 0), rounds * copied / row, first)
+            planned = planned + self._planned_tile(operand, sizes) / first * rows
+        return np.asarray(planned * c[self.stages])
 
     def _resident(self, c: Columns, planned: Array) -> Array:
         return super()._resident(c, planned + SPARE)

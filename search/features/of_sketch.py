@@ -18,6 +18,7 @@ from ...passes.parametric.program import Program
 from ...passes.parametric.replay import ScheduledNests, programs_of_schedule
 from ...passes.parametric.sizes import Size
 from ...passes.primitive import UnknownStepError
+from ..estimates.build_model import build_seconds
 from .catalogue import PRIOR, names
 from .extract import features_of_view, ideal_seconds
 from .native import NativeProgram
@@ -74,12 +75,13 @@ class SketchFeatures:
 
     @cached_property
     def _programs(self) -> list[Program]:
-        """Compile the features, and the estimate where there is one: of one nest."""
+        """Compile the features, and the estimates that there are, of running and of building: of one nest."""
 
         def asked(nest: Nest) -> list[list[Size]]:
             view = NestView(nest)
             features = [*features_of_view(view), ideal_seconds(view)]
-            return [features] if self._estimate is None else [features, [self._estimate(view)]]
+            estimates = [None if self._estimate is None else self._estimate(view), build_seconds(nest)]
+            return [features, *([] if estimate is None else [estimate] for estimate in estimates)]
 
         try:
             return programs_of_schedule(self._nests, self._template, asked)
@@ -103,6 +105,11 @@ class SketchFeatures:
     def _estimated(self, columns: Mapping[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.float64]:
         rows = len(next(iter(columns.values()))) if columns else 1
         return np.asarray(self._programs[1].run(columns, rows)[0], dtype=np.float64)
+
+    def build_seconds(self, columns: Mapping[str, npt.NDArray[np.int64]], rows: int) -> npt.NDArray[np.float64] | None:
+        """Rough seconds until candidates with these columns are built, `(rows,)`; None where nobody has an idea."""
+        program = self._programs[2]
+        return np.asarray(program.run(columns, rows)[0], dtype=np.float64) if program.outputs else None
 
     def __call__(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:
         """The features `(rows, len(catalogue()) + 1)` of candidates with these columns, each `(rows,)`."""

@@ -26,7 +26,7 @@ from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.gpu_model import GpuModel
-from ..estimates.gpu_tile import PADDING, GpuAxis, GpuOperand, GpuReduce, Span
+from ..estimates.gpu_tile import PADDING, Aligned, GpuAxis, GpuOperand, GpuReduce, Span
 from ..estimates.sliced_model import ALIGNED, VECTOR, SlicedModel, copied_at_once
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole, Kind
@@ -213,6 +213,7 @@ def _model(plan: _Plan, division: Division | None, target: Target) -> SlicedMode
     def spans(*axes: Axis) -> tuple[Span, ...]:
         return tuple(Span(((axis.name, 1),)) for axis in axes)
 
+    of_rows = spans(rows, terms)
     return SlicedModel(
         target=target,
         outer=prod(axis.extent for axis in others if division is None or axis.name != division.part),
@@ -222,7 +223,7 @@ def _model(plan: _Plan, division: Division | None, target: Target) -> SlicedMode
         ),
         reduce=(GpuReduce(terms.name, extent, plan.step.name),),
         operands=(
-            GpuOperand(spans(rows, terms), vector, "", run=run_of(by_rows)),
+            GpuOperand(of_rows, vector, "", run=run_of(by_rows), aligned=Aligned(of_rows[-1:], ALIGNED, PADDING)),
             GpuOperand(spans(terms, columns), vector, columns.name, run=run_of(by_columns)),
         ),
         element_bytes=VECTOR,

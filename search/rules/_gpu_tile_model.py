@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from ...dialects.buffers import buffer_shape
 from ...dialects.element import element_bytes
+from ...dialects.index import IndexExpr
 from ..estimates.gpu_model import GpuModel
-from ..estimates.gpu_tile import GpuAxis, GpuOperand, GpuReduce, Span
+from ..estimates.gpu_tile import Aligned, GpuAxis, GpuOperand, GpuReduce, Span
 from ..estimates.window_model import SlicedWindows
 from ..sketch.hole import Hole
 from ..structure.anchor import Operand
@@ -44,8 +46,18 @@ def _modelled(plan: GpuTilePlan, staged: StagedOperand) -> GpuOperand:
     row = staged.layout[-1] if staged.layout else straight
     padded = staged.operand.name in plan.anchor.pads
     run, whole = (1, 0) if padded else _run(plan, staged.operand)
-    spans = _spans(plan, staged.operand)
-    return GpuOperand(spans, staged.vector.name, row, bool(staged.layout), run, whole, padded)
+    spans = _spans(plan, staged.operand.indices)
+    return GpuOperand(spans, staged.vector.name, row, bool(staged.layout), run, whole, padded, _aligned(plan, staged))
+
+
+def _aligned(plan: GpuTilePlan, staged: StagedOperand) -> Aligned | None:
+    """Rows of the copy that begin anew: of all dimensions behind the one whose elements do."""
+    if staged.aligned is None:
+        return None
+    axis, factor, offset = staged.aligned
+    if not staged.layout:
+        return Aligned(_spans(plan, staged.operand.indices[axis + 1 :]), factor, offset)
+    return Aligned(tuple(Span(((name, 1),)) for name in staged.layout[axis + 1 :]), factor, offset)
 
 
 def _run(plan: GpuTilePlan, operand: Operand) -> tuple[int, int]:
@@ -60,10 +72,10 @@ def _run(plan: GpuTilePlan, operand: Operand) -> tuple[int, int]:
     return run, whole
 
 
-def _spans(plan: GpuTilePlan, operand: Operand) -> tuple[Span, ...]:
+def _spans(plan: GpuTilePlan, indices: Sequence[IndexExpr]) -> tuple[Span, ...]:
     known = {t.name for t in plan.axes} | {a.name for a in (*plan.anchor.reduce, *plan.variant.fused)}
     spans = []
-    for expr in operand.indices:
+    for expr in indices:
         terms = [(a, abs(c)) for a, c in expr.terms if isinstance(a, str)]
         if plan.variant.sliced and plan.division is not None:  # all slices of a step lie side by side
             rest, part = plan.division.rest.name, plan.division.part

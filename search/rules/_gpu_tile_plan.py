@@ -380,13 +380,15 @@ def _staged(
     widths = copied_widths(buffer_shape(operand.buffer), bool(layout)) if variant.large else WIDTHS
     vector = _hole(variant.label(anchor.block), f"{operand.name}_vector", widths, 1, "vector")
     is_box = _is_box(operand, {*names, *(a.name for a in outer)}, variant)
-    return StagedOperand(operand, vector, layout, is_box, _aligned(anchor, variant, operand, names))
+    return StagedOperand(operand, vector, layout, is_box, _aligned(anchor, variant, operand, names, layout))
 
 
 def _aligned(
-    anchor: Anchor, variant: GpuVariant, operand: Operand, names: Sequence[str]
+    anchor: Anchor, variant: GpuVariant, operand: Operand, names: Sequence[str], layout: Sequence[str]
 ) -> tuple[int, int, int] | None:
     """The dimension of a copy whose elements are to begin anew: rows that vectors are read of, or in other banks."""
+    if layout:  # vectors stay aligned, and neighbouring rows begin in other banks
+        return (len(layout) - 2, BANKS, PADDING)
     if not variant.in_both:
         return None
     if operand.name in anchor.pads:

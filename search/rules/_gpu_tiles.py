@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...dialects.multiprocessor import BANKS
 from ...dialects.target import Target
 from ...passes.schedule._stages import copies_of
 from ...passes.schedule.bind import Bind
@@ -24,7 +23,6 @@ from ...passes.schedule.transform_layout import TransformLayout
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.gpu_model import GpuModel
-from ..estimates.gpu_tile import PADDING
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
 from ..structure.anchor import Anchor, anchor_of
@@ -127,10 +125,7 @@ def _stage(draft: Draft, plan: GpuTilePlan) -> None:
     for staged in plan.operands:
         buffer, label, layout = staged.operand.name, staged.copy, staged.layout
         draft.do(CacheRead, block=plan.block, buffer=buffer, scope="shared", layout=layout, label=label)
-        if layout:
-            # Vectors stay aligned, and neighbouring rows start in other banks.
-            draft.do(StorageAlign, block=label, axis=len(layout) - 2, factor=BANKS, offset=PADDING)
-        elif staged.aligned is not None:
+        if staged.aligned is not None:
             axis, factor, offset = staged.aligned
             draft.do(StorageAlign, block=label, axis=axis, factor=factor, offset=offset)
         if staged.has_fragment:

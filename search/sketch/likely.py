@@ -105,9 +105,24 @@ class Compared:
     def climb(self, rng: np.random.Generator, parents: npt.NDArray[np.int64], model: CostModel) -> None:
         """Add what becomes of rows when some of their holes are filled otherwise."""
         count = -(-CHANGED // PARENTS)
-        rows = sorted_rows(self.sketch.mutate(rng, np.repeat(self.rows[parents], count, axis=0)))
+        self._add(sorted_rows(self.sketch.mutate(rng, np.repeat(self.rows[parents], count, axis=0))), model)
+
+    def step(self, model: CostModel) -> None:
+        """Add all rows that differ from the best one in the next choice of one hole, up or down.
+
+        Changes at random leave some of them out. Of 86 operators 26 are chosen otherwise so, and take 1 / 1.012 of the
+        time in geometric mean, seven of them 1 / 1.02 to 1 / 1.15 and one 1 / 0.91; a convolution of 512x7x7 takes 11.7
+        us for 14.1 (an H200).
+        """
+        best = self.rows[int(np.argmax(self.scores))]
+        steps = np.concatenate([np.eye(len(best), dtype=np.int64), -np.eye(len(best), dtype=np.int64)])
+        rows = best + steps
+        self._add(rows[((rows >= 0) & (rows < self.sketch.sizes)).all(axis=1)], model)
+
+    def _add(self, rows: npt.NDArray[np.int64], model: CostModel) -> None:
+        """Compare more rows, of which some may be known, not legal, or estimated above all others."""
         known = {row.tobytes() for row in self.rows}
-        rows = rows[[row.tobytes() not in known for row in rows] & self.sketch.legal(rows)]
+        rows = rows[np.array([row.tobytes() not in known for row in rows], dtype=bool) & self.sketch.legal(rows)]
         if self.sketch.prior is not None:
             rows = rows[self.sketch.prior(self.sketch.columns(rows)) <= self.most_s]
         if len(rows):
@@ -141,7 +156,7 @@ def likeliest_candidate(
         return sure, sure.default
     if doubt and first.prior is None:
         return first, first.default
-    found = compared(sketches, model, rounds=rounds) if worth is None else _compare(worth, model)
+    found = compared(sketches, model, rounds=rounds) if worth is None else _compare(worth, model, rounds)
     best = max(found, key=lambda each: float(each.scores.max()))
     if doubt and best.scores.max() <= model.predict(first.features(first.default[None]))[0][0] + doubt:
         return first, first.default
@@ -186,10 +201,10 @@ def compared(
 
     Sketches whose best estimate is `far` times the least, or more, are left out; by default as `FAR` says.
     """
-    return _compare(_worth_comparing(sketches, far, rounds), model)
+    return _compare(_worth_comparing(sketches, far, rounds), model, rounds)
 
 
-def _compare(worth: Worth, model: CostModel) -> list[Compared]:
+def _compare(worth: Worth, model: CostModel, rounds: int) -> list[Compared]:
     """The rows of sketches that are worth comparing, as a model sees them."""
     if (estimated := _by_estimates_alone(worth, model)) is not None:
         return estimated
@@ -200,6 +215,9 @@ def _compare(worth: Worth, model: CostModel) -> list[Compared]:
         for each in found:
             if each.sketch.holes and len(parents := np.flatnonzero(each.scores >= least)):
                 each.climb(rng, parents, model)
+    for each in found:
+        if _is_changed(each.sketch, rounds):
+            each.step(model)
     return found
 
 

@@ -118,6 +118,11 @@ class Sketch:
         assert self.describe is not None
         return self.describe(self.columns(rows), len(rows))
 
+    def build_seconds(self, rows: Rows) -> npt.NDArray[np.float64] | None:
+        """Rough seconds that each row takes to be built; None where nobody has an idea."""
+        seconds = getattr(self.describe, "build_seconds", None)
+        return None if seconds is None else seconds(self.columns(rows), len(rows))
+
     def schedule(self, row: npt.NDArray[np.int64]) -> str:
         """The schedule text of one row."""
         values = {name: int(column[0]) for name, column in self.population.all_columns(row.reshape(1, -1)).items()}

@@ -64,6 +64,14 @@ class Estimating(Protocol):
 
 
 @runtime_checkable
+class Costing(Protocol):
+    """A space that has an idea of how long its rows take to be built."""
+
+    def build_seconds(self, rows: Rows) -> Floats | None:
+        """Return rough seconds `(n,)`, comparable among spaces; None where there are none."""
+
+
+@runtime_checkable
 class Described(Protocol):
     """A space whose rows have a description of their own in records, as configs of templates do."""
 
@@ -173,6 +181,10 @@ class GuardedSpace:
     def estimate(self, rows: Rows) -> Floats | None:
         """Rough seconds `(n,)` of legal rows; None where the space has no idea."""
         return self._ask(self._space.estimate, rows) if isinstance(self._space, Estimating) and len(rows) else None
+
+    def build_seconds(self, rows: Rows) -> Floats | None:
+        """Rough seconds `(n,)` that rows take to be built; None where the space has no idea."""
+        return self._ask(self._space.build_seconds, rows) if isinstance(self._space, Costing) and len(rows) else None
 
     def adopt(self, rng: np.random.Generator, other: GuardedSpace, rows: Rows) -> Rows:
         """Rows of this space that resemble `rows` of another."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..cost_model import CostModel, Floats
 from ..sketch.distinct import distinct_rows
 from ..sketch.space import Rows, Space, SpaceFailure
+from .best_of import best_of
 from .strategy import Note, Proposal, Strategy, padded
 
 _FEWEST_FRESH = 256
@@ -46,6 +47,10 @@ class EvolutionSettings:
     best by the spaces' own estimates.
     Proposals of one batch differ from each other in at least the share `apart` of their decisions while there are
     such: a model fitted to few samples is wrong about whole neighbourhoods, and a batch should not sit in one.
+    `thrift` is how much it counts that a candidate takes long to be built, of what the best of those that would be
+    built meanwhile promises: models err alike where candidates are alike, which leaves less of it. Of 27 simulated
+    searches of 256 trials (five products and convolutions) builds took 0.80 of their time with a half and the best was
+    1.003 times as long; 0.73 and 1.014 times with one.
     """
 
     population: int = 768
@@ -59,6 +64,7 @@ class EvolutionSettings:
     epsilon: float = 0.06
     estimated: float = 0.6
     apart: float = 0.3
+    thrift: float = 0.5
 
 
 class Evolution(Strategy):
@@ -120,7 +126,7 @@ class Evolution(Strategy):
 
     def _fresh(self, space: int, count: int) -> Rows:
         """Distinct legal rows, `count` at most, of the last draws; which these are the number of trials so far says."""
-        if not count:
+        if not count or self.spaces[space].left_out:
             return self._none(space)
         newest, known = len(self._seen) // _DRAWN_EACH + _DRAWS, self._drawn[space]
         numbers = range(newest, newest - _DRAWS, -1)
@@ -179,6 +185,7 @@ class Evolution(Strategy):
             return
         mean, spread = np.array([p.mean for p in pool]), np.array([p.spread for p in pool])
         spaces, rows = padded([(p.space, p.row) for p in pool])
+        mean = mean - self._settings.thrift * self._foregone(spaces, rows)
         near = np.zeros(len(pool), dtype=bool)
         left = np.ones(len(pool), dtype=bool)
         for eagerness in np.linspace(0.0, 2.0 * self._settings.explore, count):
@@ -190,6 +197,24 @@ class Evolution(Strategy):
                     differing = (rows != rows[chosen]).sum(axis=1)
                     near |= (spaces == spaces[chosen]) & (differing < self._settings.apart * len(pool[chosen].row))
                     break
+
+    def _foregone(self, spaces: Rows, rows: Rows) -> Floats:
+        """By how much the best of those that would be built in a row's time is expected above one of them, `(n,)`.
+
+        Those are as many as are built in the time of the pool's cheapest, no better and no worse than the model's error
+        has it. None are foregone where nobody knows what takes how long, or the model's error.
+        """
+        error, seconds = self._error_of_models(), np.full(len(rows), np.nan)
+        if error is None:
+            return np.zeros(len(rows))
+        for space in self.spaces:
+            own = spaces == space.number
+            found = space.build_seconds(rows[own][:, : space.n_decisions]) if own.any() else None
+            if found is not None:
+                seconds[own] = found
+        if np.isnan(seconds).any():
+            return np.zeros(len(rows))
+        return error * best_of(seconds / seconds.min())
 
     def _evolve(
         self, rng: np.random.Generator, model: CostModel, fresh: Sequence[Rows], shares: Floats

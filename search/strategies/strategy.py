@@ -11,10 +11,16 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from ..cost_model import CostModel, Floats, relative_speed
+from ..cost_model.protocol import has_learned, log_scale
 from ..sketch.space import GuardedSpace, Rows, Space, SpaceError, SpaceFailure
 from .order import in_random_order
 
 T = TypeVar("T")
+_LATEST = 128
+"""Candidates whose times tell the error of models. A choice: earlier ones were of models that knew less."""
+_USUAL_ERROR, _AS_SURE = 0.04, 16
+"""The error before it is known, 25% of a time, and the candidates that this is as sure as. That of first batches of
+seven products and convolutions on an H200."""
 Note = Callable[[str], None]
 
 
@@ -53,6 +59,10 @@ class Strategy(ABC):
         self._features: list[Floats | None] = []
         self._described: dict[tuple[int, tuple[int, ...]], Floats] = {}
         """Features of what is being measured."""
+        self._foreseen: dict[tuple[int, tuple[int, ...]], tuple[float, float]] = {}
+        """Predictions for candidates that are being measured, and the seconds of the best that each was fitted to."""
+        self._missed: list[float] = []
+        """By how much models expected more than was measured, on their scale."""
         self._left: list[Proposal] = []
         self._begun: list[tuple[int, tuple[int, ...]]] = []
 
@@ -79,6 +89,20 @@ class Strategy(ABC):
         key = tuple(int(d) for d in row)
         self._seen.add((space, key))
         self._measured.append((space, key, time_s))
+        if (foreseen := self._foreseen.pop((space, key), None)) is not None and np.isfinite(time_s):
+            value, best_s = foreseen
+            self._missed.append(value - float(log_scale(np.array([best_s / time_s]))[0]))
+
+    def _error_of_models(self) -> float | None:
+        """The deviation of what models expected of the latest candidates from what was measured, on their scale.
+
+        None before anything was both.
+        """
+        latest = self._missed[-_LATEST:]
+        if not latest:
+            return None
+        squares = np.var(latest) * len(latest)
+        return float(np.sqrt((_AS_SURE * _USUAL_ERROR**2 + squares) / (_AS_SURE + len(latest))))
 
     @property
     def measured(self) -> list[tuple[int, ...]]:
@@ -170,6 +194,8 @@ class Strategy(ABC):
     def expected(self, model: CostModel, proposals: Sequence[Proposal | None]) -> list[float | None]:
         """Return what the model says of each proposal; None for no proposal, and while it knows nothing."""
         found: list[float | None] = [None] * len(proposals)
+        best_s = min((time_s for _, _, time_s in self._measured), default=np.inf)
+        compares = np.isfinite(best_s) and has_learned(model)
         for space in self.spaces if self.learns and model.ready else ():
             rows = {n: p.row for n, p in enumerate(proposals) if p is not None and p.space == space.number}
             features = self._asked(space.number, partial(space.features, matrix([*rows.values()]))) if rows else None
@@ -178,6 +204,8 @@ class Strategy(ABC):
                 for n, value, own in zip(rows, model.predict(features)[0].tolist(), kept, strict=True):
                     found[n] = value
                     self._described[space.number, rows[n]] = own
+                    if compares:
+                        self._foreseen[space.number, rows[n]] = value, best_s
         return found
 
     def _take(self, proposals: list[Proposal], space: int, row: tuple[int, ...]) -> bool:

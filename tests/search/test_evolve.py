@@ -1,6 +1,7 @@
 """Evolution proposes legal candidates that are new, finds good ones sooner than chance, and repeats itself by seed."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ from fake_space import SIZES, Failing, FakeSpace, Knowing
 from loopwright.search.cost_model import CostModel, Floats, make_model, relative_speed
 from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.space import SpaceError
+from loopwright.search.strategies.best_of import best_of
 from loopwright.search.strategies.evolution import _DRAWS, Evolution
 
 
@@ -325,3 +327,59 @@ def test_a_row_out_of_range_is_no_candidate_and_costs_the_sketch_nothing() -> No
     assert not evolution.means(0, np.array([0, 0, 0, 0, 0, 0, 99]), "anything")
     assert evolution.means(0, np.zeros(7, dtype=np.int64), "0,0,0,0,0,0,0")
     assert not notes and not evolution.spaces[0].left_out
+
+
+class Long(FakeSpace):
+    """A space whose rows take 1 or 9 seconds to be built, by their last decision."""
+
+    def build_seconds(self, rows: Rows) -> Floats:
+        return np.where(rows[:, -1] >= SIZES[-1] // 2, 9.0, 1.0)
+
+
+class Alike:
+    """A cost model that expects the same of all, but `more` of rows that take long, and has been wrong by `error`."""
+
+    ready = True
+
+    def __init__(self, more: float) -> None:
+        self.more = more
+
+    def fit(self, features: npt.NDArray[Any], scores: Floats, tasks: npt.NDArray[Any] | None = None) -> None:
+        pass
+
+    def predict(self, features: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+        return np.where(features[:, len(SIZES) - 1] >= SIZES[-1] // 2, 1.0 + self.more, 1.0), np.zeros(len(features))
+
+
+@pytest.mark.parametrize(("more", "longest"), [(0.0, 1.0), (0.02, 1.0), (0.2, 9.0)])
+def test_what_takes_long_to_be_built_has_to_promise_more(more: float, longest: float) -> None:
+    """Nine others are built meanwhile, the best of which is expected 1.5 of the model's errors above the mean."""
+    space = Long("one")
+    evolution, rng = Evolution([space]), np.random.default_rng(0)
+    model = Alike(more)
+    for round_ in range(3):
+        proposals = evolution.propose(model, 16)
+        if round_ == 2:  # what the first ones take is compared with nothing
+            first = space.build_seconds(np.array([p.row for p in proposals[:10]]))
+            assert (first == longest).all()
+        evolution.expected(model, proposals)
+        for p in proposals:  # of candidates that are as good as the best but for an error of 25%
+            evolution.observe(p.space, p.row, float(2.0 ** (0.32 * rng.normal())))
+
+
+def test_nothing_is_foregone_where_nobody_knows_what_takes_long() -> None:
+    evolution, model = filled([Long("one"), FakeSpace("other")]), Alike(0.0)
+    proposals = evolution.propose(model, 16)
+    evolution.expected(model, proposals)
+    for p in proposals:
+        evolution.observe(p.space, p.row, 1.0)
+    rows = np.array([p.row for p in proposals])
+    assert (evolution._foregone(np.zeros(16, dtype=np.int64), rows) > 0).any()
+    assert (evolution._foregone(np.arange(16) % 2, rows) == 0).all()
+
+
+def test_the_best_of_several_is_expected_above_their_mean() -> None:
+    drawn = np.random.default_rng(0).normal(size=(20_000, 9))
+    for count in (1, 2, 3, 9):
+        assert best_of(np.array([float(count)]))[0] == pytest.approx(drawn[:, :count].max(axis=1).mean(), abs=0.04)
+    assert (np.diff(best_of(np.array([1.0, 1.5, 2.0, 2.5, 100.0]))) > 0).all()

@@ -11,7 +11,9 @@ import pytest
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.build import lower_to_kernel
+from loopwright.backends.c_family.kernel_source import Launch
 from loopwright.backends.cuda.compile import print_for
+from loopwright.passes.lower import place_buffers
 from loopwright.search.estimates.gpu_model import GpuModel
 from loopwright.search.estimates.gpu_tile import MOST_GUARDED
 from loopwright.search.estimates.sliced_model import SlicedModel
@@ -160,26 +162,61 @@ def test_blocks_are_estimated_as_many_as_are_launched(
     workload: Callable[[], list[te.Tensor]], least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of each structure of tiles, those whose reduction is divided among blocks, threads, or both among them."""
+    task = lw.SearchTask(workload, target=DEVICE)
+    structures = set()
+    for sketch in task.sketches:
+        for row in (sketch.default, *sketch.sample(np.random.default_rng(3), 1)):
+            if (asked := modelled(sketch, row, monkeypatch)) is not None:
+                model, c = asked
+                assert launches_of(model, c, task, sketch.schedule(row)), sketch.name
+                structures.add((bool(model.split), model.sliced, bool(model.parts)))
+    assert len(structures) >= least
+
+
+@pytest.mark.parametrize(("workload", "least"), [(windows, 6), (groups, 4), (batch, 3)])
+@pytest.mark.few(2)
+def test_shared_memory_is_planned_as_it_is_launched(
+    workload: Callable[[], list[te.Tensor]], least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of random candidates of each structure, to the last row, which nothing follows.
+
+    What lies to spare behind buffers is left out, as it is where it would not fit.
+    """
+    monkeypatch.setattr(place_buffers, "with_spare", lambda func, places, most_bytes: dict(places))
+    task = lw.SearchTask(workload, target=DEVICE)
+    sketches = set()
+    for sketch in task.sketches:
+        for row in sketch.population.sample(np.random.default_rng(5), 2):
+            if (asked := modelled(sketch, row, monkeypatch)) is not None:
+                model, c = asked
+                launched = launches_of(model, c, task, sketch.schedule(row))
+                planned = float(model.planned_elements(c)[0] + model.joined_elements(c)[0]) * model.element_bytes
+                taken = max(launch.static_shared_bytes + launch.dynamic_shared_bytes for launch in launched)
+                assert 0.95 * planned <= taken <= planned + 16 * len(model.operands), sketch.name
+                sketches.add(sketch.name)
+    assert len(sketches) >= least
+
+
+def modelled(
+    sketch: Sketch, row: npt.NDArray[np.int64], monkeypatch: pytest.MonkeyPatch
+) -> tuple[GpuModel, Columns] | None:
+    """The model of tiles that a sketch's prior asks, and the columns that it asks it of; None where it asks none."""
     asked: list[tuple[GpuModel, Columns]] = []
 
     def noted(model: GpuModel, c: Columns) -> npt.NDArray[np.float64]:
         asked.append((model, c))
         return np.ones(len(next(iter(c.values()))))
 
-    for kind in (GpuModel, SlicedModel, SlicedWindows):
-        monkeypatch.setattr(kind, "seconds", noted)
-    task = lw.SearchTask(workload, target=DEVICE)
-    structures = set()
-    for sketch in task.sketches:
-        for row in (sketch.default, *sketch.sample(np.random.default_rng(3), 1)):
-            asked.clear()
-            if sketch.prior is None or sketch.prior(sketch.columns(row[None])) is None or not asked:
-                continue
-            ((model, c),) = asked
-            kernel = lower_to_kernel(task.schedule_module(sketch.schedule(row)), task.target)
-            launches = print_for(kernel, 90).launches
-            assert (float(model._blocks(c)[0]), float(model.threads(c)[0])) in [
-                (prod(launch.grid), prod(launch.block)) for launch in launches
-            ], sketch.name
-            structures.add((bool(model.split), model.sliced, bool(model.parts)))
-    assert len(structures) >= least
+    if sketch.prior is not None:
+        with monkeypatch.context() as patch:
+            for kind in (GpuModel, SlicedModel, SlicedWindows):
+                patch.setattr(kind, "seconds", noted)
+            sketch.prior(sketch.columns(row[None]))
+    return asked[0] if len(asked) == 1 else None
+
+
+def launches_of(model: GpuModel, c: Columns, task: lw.SearchTask, schedule: str) -> list[Launch]:
+    """The launches of a candidate that have as many blocks and threads as its model says."""
+    launches = print_for(lower_to_kernel(task.schedule_module(schedule), task.target), 90).launches
+    wanted = float(model._blocks(c)[0]), float(model.threads(c)[0])
+    return [launch for launch in launches if (prod(launch.grid), prod(launch.block)) == wanted]

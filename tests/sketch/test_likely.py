@@ -109,7 +109,7 @@ class Remembering(General):
 def test_candidates_like_the_best_ones_are_looked_at_too(monkeypatch: pytest.MonkeyPatch) -> None:
     shipped = shipped_model("cuda")
     assert shipped is not None
-    task = lw.SearchTask(lambda: matmul(128, 768, 770), target="cuda model=h200")
+    task = lw.SearchTask(lambda: conv2d_nhwc(1, 28, 28, 128, 128, 3, 3), target="cuda model=h200")
     climbed, drawn = Remembering(shipped), Remembering(shipped)
     chosen = likeliest(task.sketches, climbed, rounds=0)
     monkeypatch.setattr(likely, "CLIMBS", 0)
@@ -139,7 +139,7 @@ def test_products_larger_than_any_that_was_learned_from_are_chosen_by_their_esti
 
 
 def test_changed_rows_have_lesser_estimates() -> None:
-    (sketch, *_) = lw.SearchTask(lambda: matmul(512, 768, 770), target="cuda model=h200").sketches
+    (sketch, *_) = lw.SearchTask(lambda: conv2d_nhwc(1, 28, 28, 128, 128, 3, 3), target="cuda model=h200").sketches
     assert sketch.prior is not None
     drawn = np.concatenate([sketch.default[None], sketch.population.sample(np.random.default_rng(0), CANDIDATES)])
     least_s = sketch.prior(sketch.columns(drawn)).min()
@@ -263,3 +263,21 @@ def test_rows_beside_others_are_estimated_once() -> None:
     np.testing.assert_array_equal(both.rows, distinct)
     np.testing.assert_array_equal(both.seconds, prior(sketch.columns(distinct)))
     assert asked == [50, len(distinct) - len(np.unique(first, axis=0))]
+
+
+def test_neighbours_of_the_row_that_a_model_likes_best_are_compared() -> None:
+    """Each hole one choice up and down, as far as that is legal."""
+    sketch = lw.SearchTask(lambda: matmul(256, 512, 128), target="cuda model=h200").sketches[0]
+    model = shipped_model("cuda")
+    assert model is not None
+    found = likely.Compared.of(sketch, likely_rows(np.random.default_rng(0), sketch, sketch.default[None], 16), model)
+    found.most_s = np.inf
+    best = found.rows[int(np.argmax(found.scores))]
+    found.step(model)
+    steps = [best + sign * step for sign in (1, -1) for step in np.eye(len(best), dtype=np.int64)]
+    inside = np.array([row for row in steps if ((row >= 0) & (row < sketch.sizes)).all()])
+    compared = {tuple(row) for row in found.rows.tolist()}
+    legal = sketch.legal(inside)
+    assert legal.sum() > len(best) // 2
+    assert all(tuple(row) in compared for row in inside[legal].tolist())
+    assert len(found.scores) == len(found.rows)
