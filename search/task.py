@@ -34,7 +34,7 @@ from .measure.local import LocalBuilder, Measure, Runner, measuring
 from .measure.measurer import MeasureOptions
 from .measure.preflight import preflight
 from .measure.reference import Reference, make_reference
-from .measure.timing import GPU_TIMING
+from .measure.timing import GPU_TIMING, on_cores
 from .named_workloads import find_workload, workload_of_key
 from .records import file as rec
 from .records.file import Record
@@ -274,7 +274,9 @@ class SearchTask:
         if self.target.is_gpu:
             overlap = self.target.kind == "cuda"
             return MeasureOptions(backend, overlap=overlap, timing=GPU_TIMING, preflight=check)
-        return MeasureOptions(backend, threads=self.target.cores, preflight=check)
+        cores = self.target.cores
+        timing = on_cores(cores, self.target.l2_bytes)
+        return MeasureOptions(backend, threads=cores, timing=timing, preflight=check)
 
     # -- what was found -----------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -20,8 +19,9 @@ from .amx import allow_tiles
 from .cpu import MissingFeatures, why_not_here
 from .loaded_object import LoadedObject
 from .outside import CheckedAccess, TrapRecord
-from .sequence import runner
+from .sequence import KernelSequence
 from .symbols import MOST_THREADS
+from .turns import Turns
 
 _MAGIC = b"loopwright-llvm-4\n"
 
@@ -91,35 +91,46 @@ class LlvmExecutable:
         self._loaded = LoadedObject(artifact.object_code, artifact.threads, has_trap=bool(artifact.accesses))
         trap = self._loaded.trap
         self._trap = None if trap is None else TrapRecord(artifact.name, artifact.accesses, trap)
-        self._run = runner(artifact.threads)
+        self._threads = artifact.threads
         self._workspace = workspace_of(artifact.workspace_bytes)
+        self._all_arguments = artifact.arguments
+        self._turns: Turns | None = None
         self._lock = ForkableLock()
-
-    def _pointers(self, args: Sequence[npt.NDArray[Any]], again: bool = False) -> ctypes.Array[ctypes.c_void_p]:
-        addresses = [array.ctypes.data for array in self._constants.complete(args, again)]
-        return (ctypes.c_void_p * (len(addresses) + 1))(*addresses, self._workspace.ctypes.data)
-
-    def _table_of(self, pointers: ctypes.Array[ctypes.c_void_p]) -> ctypes.Array[ctypes.c_void_p]:
-        return (ctypes.c_void_p * 3)(self._loaded.run, ctypes.addressof(pointers), None)
 
     def run(self, args: Sequence[npt.NDArray[Any]]) -> None:
         """Run once on `args`, inputs then outputs; outputs are written in place and complete on return."""
         with self._lock:
-            pointers = self._pointers(args)
-            table = self._table_of(pointers)
-            self._run(ctypes.addressof(table), 1)
+            self._sequence(self._constants.complete(args)).run()
             self._check_trap()
+            if self._turns is not None:
+                self._turns.forget()
 
     def time(self, args: Sequence[npt.NDArray[Any]], number: int) -> float:
         """Return the seconds that `number` runs, back to back, take."""
         with self._lock:
-            pointers = self._pointers(args, again=True)
-            table = self._table_of(pointers)
+            calls = self._calls(args, number)
             start_s = time.perf_counter()
-            self._run(ctypes.addressof(table), number)
+            for sequence, times in calls:
+                sequence.run_often(times)
             elapsed_s = time.perf_counter() - start_s
             self._check_trap()
             return elapsed_s
+
+    def take_turns(self, nbytes: int) -> None:
+        """Have `time` take its constants from copies in turn, which have so many bytes all together."""
+        self._turns = Turns(self._all_arguments, nbytes)
+
+    def _calls(self, args: Sequence[npt.NDArray[Any]], number: int) -> list[tuple[KernelSequence, int]]:
+        """Calls of the kernel, and how often each sequence of them is run, for so many runs."""
+        arrays = self._constants.complete(args, again=True)
+        if self._turns is not None:
+            return self._turns.sequences(self._loaded.run, arrays, self._workspace, number, self._threads)
+        return [(self._sequence(arrays), number)]
+
+    def _sequence(self, arrays: Sequence[npt.NDArray[Any]]) -> KernelSequence:
+        """One call with arrays for all arguments."""
+        addresses = [array.ctypes.data for array in (*arrays, self._workspace)]
+        return KernelSequence([(self._loaded.run, addresses)], self._threads)
 
     def _check_trap(self) -> None:
         if self._trap is not None:

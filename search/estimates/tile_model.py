@@ -154,7 +154,8 @@ class TileModel:
     tile leaves out the steps in which it reads nothing but padding. Where estimates alone choose among candidates
     they are `sure`: `EASED`, with sets of both caches asked, of trimmed tiles what is left, and `WAITED` for what
     caches deliver. Results that are `turned` are stored along the last rows. What moves along the lanes may be `asked`
-    for ahead. One whose operands lie line after line is `streamed`.
+    for ahead. One whose operands lie line after line is `streamed`. Tasks are in the order of the vectors where these
+    are `vector_first`, else of the rows.
     """
 
     target: Target
@@ -180,6 +181,7 @@ class TileModel:
     turned: bool = False
     asked: bool = False
     streamed: bool = False
+    vector_first: bool = False
 
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The accumulators of a register tile, what it reads in vectors, and one broadcast fit the registers."""
@@ -315,13 +317,14 @@ class TileModel:
         one = np.ones(len(c[self.lanes]))
         blocks = [(a, np.minimum(c[a.middle] * c[a.unroll], a.extent) if a.middle else a.extent) for a in self.reduce]
         width = c[self.vector.middle] * c[self.vector.inner] * c[self.lanes]
+        vectors = [Loop(self.vector.name, np.ceil(self.vector.extent / (width * one)))]
+        rows = [Loop(a.name, np.ceil(a.extent / (c[a.middle] * c[a.inner] * one))) for a in reversed(self.rows)]
         return [
             *(Loop(axis.name, block * one) for axis, block in reversed(blocks)),
             *(Loop(axis.name, c[axis.middle] * one) for axis in reversed(self.rows)),
             Loop(self.vector.name, c[self.vector.middle] * one),
             *(Loop(axis.name, np.ceil(axis.extent / (block * one))) for axis, block in reversed(blocks)),
-            Loop(self.vector.name, np.ceil(self.vector.extent / (width * one))),
-            *(Loop(a.name, np.ceil(a.extent / (c[a.middle] * c[a.inner] * one))) for a in reversed(self.rows)),
+            *(rows + vectors if self.vector_first else vectors + rows),
             *(Loop(name, extent * one) for name, extent in reversed(self.outer)),
         ]
 

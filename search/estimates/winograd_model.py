@@ -83,20 +83,29 @@ class WinogradModel:
         return self.images * prod(-(-n // self.matrices.output) + self._parts - 1 for n in self.pixels)
 
     @property
-    def moved_bytes(self) -> int:
-        """Bytes of data and results, as they are and in tiles, and of filters, of which a direct way reads others."""
+    def image_bytes(self) -> int:
+        """Bytes of data and results, as they are and in tiles."""
         elements, places = self.images * prod(self.pixels), self.matrices.tile**2
         apart = self.channels * (elements + 2 * places * self._tiles)
-        taps, transformed = self.window**2, self._parts**2 * places
+        return ELEMENT_BYTES * (apart + self.filters * (elements + places * self._tiles))
+
+    @property
+    def moved_bytes(self) -> int:
+        """The same with those of filters, of which a direct way reads others."""
+        taps, transformed = self.window**2, (self._parts * self.matrices.tile) ** 2
         filters = self.channels * self.filters * (transformed - taps if self.ahead else transformed + taps)
-        return ELEMENT_BYTES * (apart + filters + self.filters * (elements + places * self._tiles))
+        return self.image_bytes + ELEMENT_BYTES * filters
+
+    @property
+    def saved_multiply_adds(self) -> int:
+        """Multiply-adds of a direct way beyond those of the product."""
+        direct = self.images * prod(self.pixels) * self.window**2
+        return self.channels * self.filters * (direct - (self._parts * self.matrices.tile) ** 2 * self._tiles)
 
     @property
     def saved_s(self) -> float:
         """Seconds of the multiply-adds that transforms save."""
-        direct = self.images * prod(self.pixels) * self.window**2
-        saved = self.channels * self.filters * (direct - (self._parts * self.matrices.tile) ** 2 * self._tiles)
-        return saved / (MULTIPLY_ADDS_PER_S * self._cores)
+        return self.saved_multiply_adds / (MULTIPLY_ADDS_PER_S * self._cores)
 
     @property
     def transforms_s(self) -> float:

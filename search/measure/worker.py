@@ -19,7 +19,7 @@ from ...backends.missing import MissingRequirement
 from ...backends.time_evaluator import HostCaches
 from ..records.file import ErrorCode
 from . import wire
-from .backend_api import Backend, BackendError, DeviceLost, load_backend
+from .backend_api import Backend, BackendError, DeviceLost, Executable, load_backend
 from .checking import Buffers
 from .device_checking import DeviceBuffers
 from .surroundings import LeftInChild, Surroundings
@@ -31,6 +31,9 @@ _MOST_FILE_BYTES = 1 << 30
 """Of a file that a candidate writes, its output among them; compilers' are megabytes."""
 _OOM_SCORE = "500"
 """Of at most 1000, added to what memory in use alone would give (proc(5), oom_score_adj)."""
+_MOST_IN_TURN = 16
+"""Kernels of a race that stay loaded between laps, with their packed constants and workspaces. A choice: run-offs have
+five, and others are loaded and checked in each lap."""
 _NOT_ITS_DOING = (AssertionError, MemoryError, OSError)
 """Errors of ours or of the machine, which say nothing about the candidate."""
 _ROOT = (__package__ or "").partition(".")[0]
@@ -79,6 +82,8 @@ class RunnerServer:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._buffers: Any = None
+        self._in_turn: dict[int, Executable] = {}
+        """Kernels that are timed in turn, by their jobs: found right in an earlier lap, their constants packed."""
 
     def hello(self) -> wire.Message:
         """Return what the measurer wants to know first."""
@@ -88,26 +93,48 @@ class RunnerServer:
         """Load another task's inputs and expected outputs."""
         data = (message["inputs"], message["expected"], message["atol"], message["rtol"], message.get("dtypes", ()))
         checks = getattr(self._backend, "checks", None)
+        self._in_turn.clear()
         self._buffers = None  # before others take its place in memory
         self._buffers = Buffers(*data) if checks is None else DeviceBuffers(checks(), *data)
 
     def work(self, message: wire.Message, blob: bytes, surroundings: Surroundings) -> Reply:
-        """Load one artifact, check its outputs, time it, and check them again."""
+        """Time one artifact, which is loaded and checked before and after, unless it is a later lap of a race."""
         assert self._buffers is not None
-        buffers, settings = self._buffers, TimingSettings(**message["timing"])
+        settings, is_race = TimingSettings(**message["timing"]), bool(message.get("alone"))
+        if not is_race:
+            self._in_turn.clear()
+        if is_race and message["id"] in self._in_turn:
+            return self._timed(self._in_turn[message["id"]], settings, None), b""
         kernel = self._backend.load(blob)
+        if settings.constant_bytes and hasattr(kernel, "take_turns"):
+            kernel.take_turns(settings.constant_bytes)
+        reply = self._checked_and_timed(kernel, settings, message["best_s"], surroundings)
+        is_kept = isinstance(self._buffers, Buffers) and len(self._in_turn) < _MOST_IN_TURN
+        if is_race and is_kept and reply["code"] == ErrorCode.OK:
+            self._in_turn[message["id"]] = kernel
+        return reply, b""
+
+    def _checked_and_timed(
+        self, kernel: Executable, settings: TimingSettings, best_s: float | None, surroundings: Surroundings
+    ) -> wire.Message:
+        """Run a kernel, check its outputs, time it, and check them again."""
+        buffers = self._buffers
         buffers.poison()
         buffers.run(kernel)
         if (change := surroundings.changed()) is not None:  # before it is run a thousand times
-            return {"code": ErrorCode.RUNTIME_ERROR, "message": f"the kernel {change}"}, b""
+            return {"code": ErrorCode.RUNTIME_ERROR, "message": f"the kernel {change}"}
         if (wrong := self._judge(buffers)) is not None:
-            return wrong, b""
-        flush = HostCaches(settings.flush_bytes).flush if settings.flush_bytes else None
-        times_s, stopped = measure_times(lambda n: buffers.time(kernel, n), settings, message["best_s"], flush)
+            return wrong
+        reply = self._timed(kernel, settings, best_s)
         if (wrong := self._judge(buffers)) is not None:
             wrong["message"] = "right at first, but after repeated runs: " + wrong["message"]
-            return wrong, b""
-        return {"code": ErrorCode.OK, "times_s": times_s, "stopped_early": stopped}, b""
+            return wrong
+        return reply
+
+    def _timed(self, kernel: Executable, settings: TimingSettings, best_s: float | None) -> wire.Message:
+        flush = HostCaches(settings.flush_bytes).flush if settings.flush_bytes else None
+        times_s, stopped = measure_times(lambda n: self._buffers.time(kernel, n), settings, best_s, flush)
+        return {"code": ErrorCode.OK, "times_s": times_s, "stopped_early": stopped}
 
     def _judge(self, buffers: Buffers | DeviceBuffers) -> wire.Message | None:
         if (violation := buffers.memory_violation()) is not None:

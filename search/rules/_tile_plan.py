@@ -162,6 +162,29 @@ class TilePlan:
         return packed and windows and pixels[0].indices[-1].as_axis() == anchor.reduce[0].name and len(self.rows) > 1
 
     @property
+    def filters_first(self) -> bool:
+        """True where tasks are those of all pixels for one block of filters after the other, which are packed ahead.
+
+        With pixels around filters all of these are read for every few pixels, from beyond the second-level cache where
+        it does not keep them, and by each thread. Pixels are the smaller operand: they are read for each block of
+        filters. Where threads divide the filters, each reads the pixels of all, and leaves to others what they read of
+        its results: a thread finds its own pixels in its cache, and those of others take at least twice as long.
+        """
+        if self.variant.panel != "ahead" or self.still is not None or self.variant.runs:
+            return False
+        filters = max(self._bytes_in_turn(operand) for operand in self.moving)
+        pixels = max(self._bytes_in_turn(operand) for operand in self.anchor.operands if operand not in self.moving)
+        if self.is_parallel and prod(axis.extent for axis in self.outer) < self.target.cores:
+            results = prod(axis.extent for axis in self.anchor.spatial) * element_bytes(self.anchor.element)
+            return filters > 2 * (pixels + results)
+        return filters > pixels and filters >= traffic.KEPT * self.target.l2_bytes
+
+    def _bytes_in_turn(self, operand: Operand) -> int:
+        """Bytes of an operand that the tasks of one place of the outer axes read."""
+        places = prod(axis.extent for axis in self.outer if axis.name in operand.axes)
+        return prod(buffer_shape(operand.buffer)) * element_bytes(self.anchor.element) // places
+
+    @property
     def is_line(self) -> bool:
         """True for lanes along rows of pixels as one line, that each tile packs, in sums over channels alone.
 
@@ -423,6 +446,7 @@ def tile_model(plan: TilePlan) -> TileModel:
         turned=plan.variant.turned,
         asked=plan.ahead is not None,
         streamed=plan.is_streamed,
+        vector_first=plan.filters_first and is_product(plan.anchor, plan.target),
     )
 
 

@@ -212,7 +212,8 @@ def _tile(draft: Draft, plan: TilePlan) -> _TileLoops:
         blocks += parts[:-2]
         steps.append(parts[-2])
         unrolled.append(parts[-1])
-    tasks = [*(a.name for a in plan.outer), *(f"{n}0" for n in rows), f"{vector}0"]
+    tiles = [*(f"{n}0" for n in rows), f"{vector}0"]
+    tasks = [*(a.name for a in plan.outer), *(tiles[-1:] + tiles[:-1] if plan.filters_first else tiles)]
     cache_tile = [f"{vector}1", *(f"{n}1" for n in rows)]
     registers = [*(f"{n}2" for n in rows), f"{vector}2"]
     lanes = f"{vector}3"

@@ -11,6 +11,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -185,9 +186,21 @@ def test_equal_artifacts_are_run_once(tmp_path: Path) -> None:
 def test_laps_time_candidates_in_turn(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with measuring(replace(OPTIONS, backend="order_backend")) as measurer:
-        found = measurer.measure([f"name={n} path={log} time=0.00{n}" for n in (1, 2)], fresh=True, laps=3)
+        candidates = [f"name={n} path={log} time=0.00{n} timed=yes" for n in (1, 2)]
+        found = measurer.measure(candidates, fresh=True, laps=3)
         assert [len(m.times_s) for m in found] == [3, 3]
-        assert runs_noted(log) == "121212"
+        timed = [line.removeprefix("time ") for line in noted(log) if line.startswith("time ")]
+        assert [name for name, _ in groupby(timed)] == [*"121212"]
+        assert runs_noted(log) == "12"  # checked in the first lap, and kept loaded
+
+
+@FORKED
+def test_races_of_many_load_the_last_of_them_in_each_lap(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with measuring(replace(OPTIONS, backend="order_backend")) as measurer:
+        candidates = [f"name={n} path={log} time=0.001" for n in "abcdefghijklmnopqr"]
+        assert all(len(m.times_s) == 2 for m in measurer.measure(candidates, fresh=True, laps=2))
+        assert runs_noted(log) == "abcdefghijklmnopqrqr"
 
 
 @FORKED

@@ -61,3 +61,39 @@ def test_packed_candidates_are_right_however_constants_come(workload: Callable[[
             rest = [a for a in inputs if not any(a is p for p in params.values())]
             got = task.build(schedule, params=params)(*rest)
             np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5, err_msg=schedule)
+
+
+def layer(pixels: int, channels: int, filters: int) -> list[te.Tensor]:
+    """A convolution of one tap with channels last."""
+    data = te.placeholder((1, pixels, pixels, channels), name="data")
+    kernel = te.placeholder((1, 1, channels, filters), name="kernel", constant=True)
+    return [data, kernel, topi.nn.relu(topi.nn.conv2d_nhwc(data, kernel, 1, 0))]
+
+
+@pytest.mark.parametrize(
+    ("cores", "cache_bytes", "tensors", "first"),
+    [
+        (1, 1 << 20, layer(7, 512, 2048), True),  # 4 MB of filters, 100 KB of pixels
+        (1, 1 << 24, layer(7, 512, 2048), False),  # filters that the cache keeps
+        (2, 1 << 24, layer(7, 512, 2048), True),  # but each thread would read all of them
+        (2, 1 << 20, layer(14, 512, 512), False),  # pixels and their results are as many
+        (1, 1 << 20, layer(56, 256, 1024), False),
+    ],
+)
+def test_tasks_take_one_block_of_filters_after_the_other_where_filters_are_more(
+    cores: int, cache_bytes: int, tensors: list[te.Tensor], first: bool
+) -> None:
+    target = f"llvm cores={cores} vector_bytes=64 vector_registers=32 l2_bytes={cache_bytes}"
+    (template,) = (s.template for s in lw.SearchTask(tensors, target=target).sketches if s.name == "ff_ahead")
+    assert ('"ff0","yy0","xx0"' in template, '"yy0","xx0","ff0"' in template) == (first, not first)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_candidates_by_filters_are_right(cores: int) -> None:
+    """With a cache that holds none of them, pixels that no tile divides, and filters that no vectors divide."""
+    task = lw.SearchTask(layer(3, 133, 701), target=f"llvm cores={cores} vector_bytes=32 l2_bytes=4096")
+    sketch = next(s for s in task.sketches if s.name == "ff_ahead")
+    assert '"ff0","yy0","xx0"' in sketch.template
+    for row in (sketch.default, *sketch.sample(np.random.default_rng(0), 3)):
+        found = task.build(sketch.schedule(row))(*task.reference.inputs)
+        np.testing.assert_allclose(found, task.reference.expected[0], rtol=1e-4, atol=1e-5)

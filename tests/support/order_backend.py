@@ -1,6 +1,6 @@
 """The fake backend, whose builds and runs note themselves in one file, `path=`, a line each: `build 3`, `run 3`.
 
-A build with `after=<line>` waits until that line is there.
+With `timed=yes` timings do so, too: `time 3`. A build with `after=<line>` waits until that line is there.
 """
 
 import time
@@ -43,6 +43,11 @@ class Kernel(fake_backend.Kernel):
     def run(self, args: Sequence[Array]) -> None:
         super().run(args)
         _note(self.fields, "run")
+
+    def time(self, args: Sequence[Array], number: int) -> float:
+        if "timed" in self.fields:
+            _note(self.fields, "time")
+        return super().time(args, number)
 
 
 def load(artifact: bytes) -> Kernel:

@@ -1,0 +1,49 @@
+"""The time that a convolution of 3x3 windows takes on a CPU by Winograd's transforms, beside what they save.
+
+Numbers are fitted to 39 convolutions, 26 of them random, of 48 to 512 channels, 5x5 to 112x112 pixels and batches of 1
+to 32, by transforms and directly (one core of a Zen 5, seconds of the CPU).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .tile_model import CYCLES_PER_S, FMA_PER_CYCLE
+from .winograd_model import ELEMENT_BYTES, WinogradModel
+
+REACHED = 0.74
+"""Part of a core's multiply-adds that direct convolutions reach, and the product that transforms leave of them."""
+BYTES_PER_CYCLE = 3.1
+"""Bytes of data and results that transforms, with the loads and stores of the product between them, move in a cycle."""
+FILTER_CYCLES = 34
+"""Cycles to transform a filter of a channel, whose places lie apart from those of the next."""
+MARGIN = 1.7
+"""Times what transforms cost, from which on what they save is taken. Of the 39 the six that save as much take 1 / 1.14
+to 1 / 1.64 of the direct time; of twelve that save 1.2 to 1.7 times what it costs five take longer, up to 1.3 times.
+Ten others on an Emerald Rapids take 1 / 1.32 of it on one thread (1 / 1.08 to 1 / 1.83), 1 / 1.39 on two."""
+
+
+@dataclass(frozen=True)
+class CpuWinogradModel(WinogradModel):
+    """A convolution by transforms on the cores of a CPU: arithmetic by the cycles of vectors, and what moves."""
+
+    @property
+    def gains(self) -> bool:
+        """True where what transforms save is clearly more than they cost."""
+        return self.saved_s > MARGIN * self.transforms_s
+
+    @property
+    def saved_s(self) -> float:
+        """Seconds of the multiply-adds that transforms save."""
+        lanes = self.target.vector_bytes // ELEMENT_BYTES
+        return self.saved_multiply_adds / (REACHED * FMA_PER_CYCLE * lanes) / self._cycles_per_s
+
+    @property
+    def transforms_s(self) -> float:
+        """Seconds of what they cost beside the product."""
+        cycles = self.image_bytes / BYTES_PER_CYCLE + self.channels * self.filters * FILTER_CYCLES
+        return cycles / self._cycles_per_s
+
+    @property
+    def _cycles_per_s(self) -> float:
+        return CYCLES_PER_S * self._cores
