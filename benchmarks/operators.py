@@ -10,8 +10,8 @@ graphs; on a CPU calls are timed on `--threads` threads of both, and on one thre
 else a machine does counts least. Ours and the peer take turns, and a figure is the median of the turns; a ratio above 1
 means that ours is faster. `--write-schedules FILE` writes the untuned schedules, and `--before FILE` measures such ones
 of an older version beside those of this one. `--onnxruntime` measures that too, in a session of the same operator with
-all its operands as inputs, and ratios are of the faster of both. Several processes (`--jobs`) prepare cases at once, and
-one at a time has the device, or with `--pinned` each has cores. Results are a line of JSON each, and a file that is
+all its operands as inputs, and ratios are of the faster of both. Several processes (`--jobs`) prepare cases at once,
+and one at a time has the device, or with `--pinned` each has cores. Results are a line of JSON each, and a file that is
 there is gone on with.
 """
 
