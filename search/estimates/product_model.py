@@ -34,12 +34,18 @@ ISSUED_PER_CYCLE = 3.2
 at 150 GFLOP/s, those of 12 x 2 at 142, of 16 x 1 at 100. Such figures say 2.75, where what comes from the second-level
 cache is not counted apart. With 2.75, 3.2 and 4 estimates of near-best candidates are 0.071, 0.068 and 0.068 of their
 time off on a Zen 5, 0.068, 0.067 and 0.067 on an Emerald Rapids."""
+CUT_BESIDE_OTHERS = 3.0
+"""Factor of the steps of a tile of which the last vector is cut, where others of its cache tile lie beside it: 688 x
+279 x 64 in tiles of 4 rows x 6 vectors runs at 84 GFLOP/s in pairs, at 242 one by one, of 6 x 4 and 4 x 4 at 179 and
+109 in pairs, of 8 x 3 at 229 (one core of a Zen 5; why was not found out)."""
 STEP_CYCLES = 1.3
 """Cycles of the loop around the steps that are written out."""
 VISIT_CYCLES = 1.0
 """Cycles to load and store a vector of sums for a block of steps, where the first-level cache has it."""
 VISIT_L2_CYCLES, VISIT_FAR_CYCLES = 6.0, 12.0
-"""The same beyond, where the sums of a cache tile take more than half of the first-level cache, or of the second."""
+"""The same beyond, where the sums of a cache tile take more than half of the first-level cache, or of the second; also
+of results that are stored at once, of which the next tile's are then on other pages: without, 2112 x 1312 x 24 runs at
+104 GFLOP/s down its columns, at 127 along its rows, 312 x 3187 x 64 at 116 and 137 (the host of an H200)."""
 OUT_CYCLES = 17.0
 """Cycles to store a line of results that is copied from the sums of several register tiles: stores of one go on beside
 the next one's sums. Of 256 x 64 x 3424 tiles of 12 rows x 2 vectors take 698 us, the fastest of several of them 834.
@@ -79,9 +85,10 @@ first, and 20 to 30 from beyond the second, rank as well (a Zen 5 and an Emerald
 NEAR_PAGES = 64
 """Pages of a block of steps up to which the tiles beside go on with its runs from beyond the second-level cache (the
 same)."""
-ROW_RUN_CYCLES = (0.0, 30.0)
+ROW_RUN_CYCLES = (0.0, 90.0)
 """The same for rows that are read element by element, whose runs are the terms of a block: of 57 x 1776 to 1600 lanes
-along rows take 1.5 ms in blocks of 888 terms of the weight, 3.1 in blocks of 48 (one core of a Zen 5)."""
+along rows take 1.5 ms in blocks of 888 terms of the weight, 3.1 in blocks of 48 (one core of a Zen 5: 110 cycles a
+run), 128 x 3384 to 640 runs at 148 GFLOP/s in blocks of 376, at 95 in blocks of 188 (the host of an H200)."""
 KEPT_L1 = 0.85
 """Part of the first-level cache that keeps a panel: 0.5, 0.75 and 1 rank alike. A panel of 4 vectors by 143 terms is
 three quarters of it, and stays."""
@@ -131,7 +138,8 @@ class ProductModel(TileModel):
             vectors = np.ceil(width / lanes) * registers
             height = prod((size for _, size in sides), start=one)
             number = prod((n for n, _ in sides), start=outer * count * one)
-            steps = steps + number * self._step(c, height, vectors)
+            slower = np.where((width % lanes > 0) & (c[self.vector.middle] > 1), CUT_BESIDE_OTHERS, 1.0)
+            steps = steps + number * self._step(c, height, vectors) * slower
             tiles, sums = tiles + number, sums + number * height * vectors
         return steps, tiles, sums
 
@@ -165,9 +173,6 @@ class ProductModel(TileModel):
         return lost
 
     def _visit_cycles(self, c: Columns) -> Array:
-        """Cycles to load and store a vector of sums; those of all terms at once stay in registers, and are stored."""
-        if not any(axis.middle for axis in self.reduce):
-            return np.full(len(c[self.lanes]), VISIT_CYCLES)
         sums_bytes = self._cache_tile(c) * self.element_bytes
         beyond = np.where(sums_bytes <= self.target.l2_bytes / 2, VISIT_L2_CYCLES, VISIT_FAR_CYCLES)
         return np.asarray(VISIT_CYCLES + np.where(sums_bytes <= self.target.l1_bytes / 2, 0.0, beyond))

@@ -78,6 +78,15 @@ def test_weights_that_no_cache_keeps_are_better_read_once() -> None:
     assert seconds(sketch, **tile, i_tile=4) > 1.2 * seconds(sketch, **tile, i_tile=8)
 
 
+def test_cut_tiles_are_better_alone() -> None:
+    """Of 279 columns tiles of 96 leave 87, the last vector of which is cut; of 384 they leave none."""
+    tile = {"lanes": 16, "vectors": 6, "i_rows": 4, "i_tile": 8, "k_unroll": 8}
+    for columns, slower in ((279, True), (384, False)):
+        sketch = sketch_of(688, columns, 64, "j_root_once")
+        pair, single = (seconds(sketch, **tile, vector_tile=tiles) for tiles in (2, 1))
+        assert (pair > 1.2 * single) is slower
+
+
 def test_short_runs_of_rows_from_far_take_longer() -> None:
     """Of weights of 11 MB, read in place with lanes along rows of data."""
 
