@@ -9,8 +9,9 @@ fp32, TF32 off; each result is checked against the reference first. On a CUDA de
 graphs; on a CPU calls are timed on `--threads` threads of both, and on one thread in seconds of the CPU, in which what
 else a machine does counts least. Ours and the peer take turns, and a figure is the median of the turns; a ratio above 1
 means that ours is faster. `--write-schedules FILE` writes the untuned schedules, and `--before FILE` measures such ones
-of an older version beside those of this one. Several processes (`--jobs`) prepare cases at once, and
-one at a time has the device, or with `--pinned` each has cores. Results are a line of JSON each, and a file that is
+of an older version beside those of this one. `--onnxruntime` measures that too, in a session of the same operator with
+all its operands as inputs, and ratios are of the faster of both. Several processes (`--jobs`) prepare cases at once,
+and one at a time has the device, or with `--pinned` each has cores. Results are a line of JSON each, and a file that is
 there is gone on with.
 """
 
@@ -34,9 +35,10 @@ from typing import Any
 import gpu
 import numpy as np
 from drawn_cases import drawn
+from in_onnxruntime import session_of
 from later_cases import LATER
 from operator_cases import CASES, Case
-from rounds import PAUSE_S, calls_by_clock, clock_of_a_thread, medians_in_turn, runs_by_clock
+from rounds import PAUSE_S, POOL_PAUSE_S, calls_by_clock, clock_of_a_thread, medians_in_turn, runs_by_clock
 
 import loopwright as lw
 from loopwright.backends.arrays import aligned_copy, aligned_empty
@@ -45,6 +47,8 @@ from loopwright.search.sketch.likely import likeliest_candidate
 Row = dict[str, Any]
 HALVES = ("held-out", "shown", "later", "drawn")
 """Lists of cases in the order they are measured; the last two are measured where they are asked for by name."""
+PEERS = ("peer_s", "torch_s", "onnxruntime_s")
+"""Timers of others, the faster of which is the peer."""
 AT_LEAST_S = {False: 0.005, True: 0.002}
 """Of calls in a turn, by whether they are of a GPU."""
 BY_CLOCK_S = 3 * AT_LEAST_S[False]
@@ -94,6 +98,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--target", default="llvm", help="llvm or cuda; a device that is here")
     parser.add_argument("--write-schedules", metavar="FILE", help="write the untuned schedules, and measure nothing")
     parser.add_argument("--before", metavar="FILE", help="also untuned schedules that an older version wrote")
+    parser.add_argument("--onnxruntime", action="store_true", help="on a CPU: as a second peer")
     parser.add_argument("--analytic", action="store_true", help="also what the rules' estimates choose, untuned")
     parser.add_argument("--trials", type=int, default=0, help="of a search; without, the untuned schedule alone")
     parser.add_argument("--limit-s", type=float, default=60, help="seconds of a search, at most")
@@ -172,7 +177,21 @@ def measured(case: Case, options: argparse.Namespace) -> Row:
         arrays = [torch.from_numpy(array) for array in inputs]
         peer = case.operator.peer(torch, [array.cuda() if on_gpu else array for array in arrays])
         calls["peer_s"] = gpu.graphed(torch, peer) if on_gpu else calls_by_clock(peer, clock, BY_CLOCK_S)
-        return row | medians_in_turn(calls, options.turns, 0.0 if on_gpu else PAUSE_S)
+        if options.onnxruntime:
+            calls["torch_s"] = calls.pop("peer_s")
+            other = _in_onnxruntime(torch, case, arrays, options.threads)
+            calls["onnxruntime_s"] = calls_by_clock(other, clock, BY_CLOCK_S)
+        pause_s = POOL_PAUSE_S if options.onnxruntime and options.threads > 1 else PAUSE_S
+        found = medians_in_turn(calls, options.turns, 0.0 if on_gpu else pause_s)
+        return row | {"peer_s": min(s for name, s in found.items() if name in PEERS)} | found
+
+
+def _in_onnxruntime(torch: Any, case: Case, arrays: Sequence[Any], threads: int) -> Callable[[], Any]:
+    class Peer(torch.nn.Module):
+        def forward(self, *given: Any) -> Any:
+            return case.operator.peer(torch, given)()
+
+    return session_of(Peer(), arrays, threads)
 
 
 def _target(options: argparse.Namespace) -> Any:
@@ -234,10 +253,11 @@ def _line(row: Row) -> str:
 def table(rows: Sequence[Row]) -> str:
     """Lines of all rows, and what each half comes to."""
     tuned = any("tuned_s" in row for row in rows)
-    heads = ["kind", "case", "half", "PyTorch (us)", "untuned (us)", "PyTorch / untuned"]
-    heads += ["before (us)", "PyTorch / before"] if any("before_s" in row for row in rows) else []
-    heads += ["by estimates (us)", "PyTorch / by estimates"] if any("analytic_s" in row for row in rows) else []
-    heads += ["tuned (us)", "PyTorch / tuned", "trials"] if tuned else []
+    peer = "the faster" if any("onnxruntime_s" in row for row in rows) else "PyTorch"
+    heads = ["kind", "case", "half", f"{peer} (us)", "untuned (us)", f"{peer} / untuned"]
+    heads += ["before (us)", f"{peer} / before"] if any("before_s" in row for row in rows) else []
+    heads += ["by estimates (us)", f"{peer} / by estimates"] if any("analytic_s" in row for row in rows) else []
+    heads += ["tuned (us)", f"{peer} / tuned", "trials"] if tuned else []
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads), *map(_line, rows), ""]
     right = [row for row in rows if "failed" not in row]
     for half in HALVES:

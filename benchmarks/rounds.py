@@ -78,11 +78,11 @@ def calls_by_clock(call: Callable[[], object], clock: Callable[[], float], least
 
     def timed() -> float:
         call()
-        number, start_s = 0, clock()
-        while clock() - start_s < least_s:
+        number, start_s, taken_s = 0, clock(), 0.0
+        while number == 0 or taken_s < least_s:
             call()
-            number += 1
-        return (clock() - start_s) / number
+            number, taken_s = number + 1, clock() - start_s
+        return taken_s / number
 
     return timed
 

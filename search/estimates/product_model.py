@@ -2,7 +2,9 @@
 
 Its numbers were fitted together to 2,358 candidates of 40 products (2 to 120 million multiply-adds, drawn at random;
 one core of an Emerald Rapids on a quiet host). What is estimated least takes 1.033 times the fastest one's time in
-geometric mean, by the estimates of other reductions 1.23 times, and by the cost model that ships 1.15 times.
+geometric mean, by the estimates of other reductions 1.23 times, and by the cost model that ships 1.15 times. Later 850
+candidates of 23 products on a Zen 5 and 640 of 16 on an Emerald Rapids, both with others beside, which add up all terms
+at once too, changed what is said of them.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 
 from ...dialects.target import LINE_BYTES
 from ..sketch.hole import Columns
-from .cache_traffic import KEPT, bytes_into
+from .cache_traffic import KEPT, Operand, bytes_into
 from .tile_model import (
     CYCLES_PER_S,
     FAR_L2,
@@ -27,15 +29,23 @@ from .tile_model import (
     TileModel,
 )
 
-ISSUED_PER_CYCLE = 2.75
+ISSUED_PER_CYCLE = 3.2
 """Multiply-adds and loads of whole vectors that begin in a cycle, together: tiles of 8 rows x 3 vectors and 4 x 6 run
-at 150 GFLOP/s, those of 12 x 2 at 142, of 16 x 1 at 100."""
+at 150 GFLOP/s, those of 12 x 2 at 142, of 16 x 1 at 100. Such figures say 2.75, where what comes from the second-level
+cache is not counted apart. With 2.75, 3.2 and 4 estimates of near-best candidates are 0.071, 0.068 and 0.068 of their
+time off on a Zen 5, 0.068, 0.067 and 0.067 on an Emerald Rapids."""
+CUT_BESIDE_OTHERS = 3.0
+"""Factor of the steps of a tile of which the last vector is cut, where others of its cache tile lie beside it: 688 x
+279 x 64 in tiles of 4 rows x 6 vectors runs at 84 GFLOP/s in pairs, at 242 one by one, of 6 x 4 and 4 x 4 at 179 and
+109 in pairs, of 8 x 3 at 229 (one core of a Zen 5; why was not found out)."""
 STEP_CYCLES = 1.3
 """Cycles of the loop around the steps that are written out."""
 VISIT_CYCLES = 1.0
 """Cycles to load and store a vector of sums for a block of steps, where the first-level cache has it."""
 VISIT_L2_CYCLES, VISIT_FAR_CYCLES = 6.0, 12.0
-"""The same beyond, where the sums of a cache tile take more than half of the first-level cache, or of the second."""
+"""The same beyond, where the sums of a cache tile take more than half of the first-level cache, or of the second; also
+of results that are stored at once, of which the next tile's are then on other pages: without, 2112 x 1312 x 24 runs at
+104 GFLOP/s down its columns, at 127 along its rows, 312 x 3187 x 64 at 116 and 137 (the host of an H200)."""
 OUT_CYCLES = 17.0
 """Cycles to store a line of results that is copied from the sums of several register tiles: stores of one go on beside
 the next one's sums. Of 256 x 64 x 3424 tiles of 12 rows x 2 vectors take 698 us, the fastest of several of them 834.
@@ -63,21 +73,35 @@ PAGES_APART = 1.5
 part of it where several are on a page. With 1 and 2 what is estimated least takes 1.043 and 1.047 times the fastest
 one's time, 1.040 with this; 128 x 124 x 3663 in tiles of 14 x 2 was estimated at 1.2 ms with 1, and takes 2.1 to 2.7.
 """
-RUN_CYCLES, ASKED_RUN_CYCLES = (0.0, 20.0), (2.0, 5.0)
+RUN_CYCLES, ASKED_RUN_CYCLES = (1.0, 30.0), (2.0, 5.0)
 """Cycles to begin a run of lines of a row that is read in place, on another page than the row before, from beyond the
 first and from beyond the second-level cache, and the same where runs are asked for ahead (in part a choice). 27 x 1001
 x 984 in tiles of 14 x 2 vectors takes 850 us in blocks of 143 terms, in tiles of 6 x 4 616, in blocks of 60 676, with 8
 tiles side by side 524; 64 x 2752 x 1664, asked for ahead, in tiles of 5 x 5 in blocks of 1376 terms 7.6 ms, in blocks
 of 64 5.4 (one core of an Emerald Rapids that others use). With 0, 10 and 20 from beyond the second what is estimated
 least of 1,500 candidates of 45 products takes 1.051, 1.051 and 1.054 times the fastest one's time, with 4 and 8 from
-beyond the first 1.07 (the host of an H200)."""
+beyond the first 1.07 (the host of an H200). Beside what the second-level cache delivers at all, 0 and 1 from beyond the
+first, and 20 to 30 from beyond the second, rank as well (a Zen 5 and an Emerald Rapids)."""
 NEAR_PAGES = 64
 """Pages of a block of steps up to which the tiles beside go on with its runs from beyond the second-level cache (the
 same)."""
+ROW_RUN_CYCLES = (0.0, 90.0)
+"""The same for rows that are read element by element, whose runs are the terms of a block: of 57 x 1776 to 1600 lanes
+along rows take 1.5 ms in blocks of 888 terms of the weight, 3.1 in blocks of 48 (one core of a Zen 5: 110 cycles a
+run), 128 x 3384 to 640 runs at 148 GFLOP/s in blocks of 376, at 95 in blocks of 188 (the host of an H200)."""
+KEPT_L1 = 0.85
+"""Part of the first-level cache that keeps a panel: 0.5, 0.75 and 1 rank alike. A panel of 4 vectors by 143 terms is
+three quarters of it, and stays."""
+L2_BYTES_PER_CYCLE, WAITED_FOR_L2 = 64.0, 0.4
+"""Bytes from the second-level cache in a cycle (Software Optimization Guides of Intel and AMD), and the part of them
+that arithmetic does not hide: tiles of 4 rows x 6 vectors read twice as many as those of 8 x 3, and take 1.1 times as
+long for 1024 cubed (the same)."""
 WAITED_FOR = 0.55
 """Part of what these deliver that arithmetic does not hide."""
-PACKED_IN_CYCLES, PACKED_APART_CYCLES, PACKED_FAR_CYCLES = 0.45, 2.0, 9.0
-"""Cycles to lay out an element in vectors or lines, apart from its neighbours (a choice), and more through memory."""
+PACKED_IN_CYCLES, PACKED_APART_CYCLES, PACKED_FAR_CYCLES = 0.45, 2.0, 4.0
+"""Cycles to lay out an element in vectors or lines, apart from its neighbours (a choice), and more through memory. With
+9 for the last, rows of 128 x 3077, which are three quarters of a second-level cache of 2 MB, were not laid out for 464
+columns of weights, but these: 194 GFLOP/s, where rows as lanes run at 243 (one core of a Zen 5)."""
 FULL_REGISTERS = 1.2
 """Factor where sums, vectors and broadcasts take every register."""
 SHARPNESS = 8.0
@@ -96,6 +120,7 @@ class ProductModel(TileModel):
         work = work + tiles * total * (STEP_CYCLES / self._unrolled(c) + SHARED_SET_CYCLES * self._lines_lost(c))
         work = work + visits * sums * self._visit_cycles(c) + self._results(c)
         far = self._far(c)
+        work = work + WAITED_FOR_L2 * self._near(c)
         cycles = np.maximum(work, far) + WAITED_FOR * far + self._packing(c, visits) + self.turning
         tasks = self._tasks(c)
         cores = self.target.cores
@@ -113,7 +138,8 @@ class ProductModel(TileModel):
             vectors = np.ceil(width / lanes) * registers
             height = prod((size for _, size in sides), start=one)
             number = prod((n for n, _ in sides), start=outer * count * one)
-            steps = steps + number * self._step(c, height, vectors)
+            slower = np.where((width % lanes > 0) & (c[self.vector.middle] > 1), CUT_BESIDE_OTHERS, 1.0)
+            steps = steps + number * self._step(c, height, vectors) * slower
             tiles, sums = tiles + number, sums + number * height * vectors
         return steps, tiles, sums
 
@@ -185,28 +211,40 @@ class ProductModel(TileModel):
             found = found + (one / rate if once > KEPT * size else 0.0)
         return np.asarray(found * (1.0 + (PAGES_APART - 1.0) * self._pages_a_row) + self._begun(c))
 
+    def _near(self, c: Columns) -> Array:
+        """Cycles of what comes from the second-level cache."""
+        touched = (*self.operands, self.result)
+        (moved,) = bytes_into([self.target.l1_bytes], touched, self._register_tile(c), self._loops(c), kept=(KEPT_L1,))
+        return np.asarray(moved / L2_BYTES_PER_CYCLE)
+
     def _begun(self, c: Columns) -> Array:
         """Cycles to begin runs of lines of rows that are read in place, and come from beyond a cache of the core's."""
-        near, far = ASKED_RUN_CYCLES if self.asked else RUN_CYCLES
-        sizes = self.target.l1_bytes, self.target.l2_bytes
-        runs = zip((near, far), self._runs(c, *sizes), strict=True)
-        return self._pages_a_row * np.asarray(sum(cycles * number for cycles, number in runs))
+        along = ASKED_RUN_CYCLES if self.asked else RUN_CYCLES
+        sizes, found = (self.target.l1_bytes, self.target.l2_bytes), np.zeros(len(c[self.lanes]))
+        for operand in self.operands:
+            if len(operand.strides) < 2 or not self._has_runs(operand):
+                continue
+            cycles = along if self.vector.name in operand.axes else ROW_RUN_CYCLES
+            moved = bytes_into(sizes, (operand,), self._register_tile(c), self._loops(c), (0, L2_WAYS))
+            once, apart = float(operand.footprint(self._all)), min(1.0, operand.strides[-2] / L1_WAY_BYTES)
+            for place, (size, one) in enumerate(zip(sizes, moved, strict=True)):
+                if once > KEPT * size:
+                    found = found + apart * cycles[place] * one / self._run_bytes(c, operand, place > 0)
+        return found
 
-    def _runs(self, c: Columns, *sizes: int) -> list[Array]:
-        """Runs of lines of rows that are read in place from beyond caches of some sizes."""
+    def _has_runs(self, operand: Operand) -> bool:
+        """True where neighbours in a row are lanes, or terms."""
+        along = {self.vector.name, *(axis.name for axis in self.reduce)}
+        return not along.isdisjoint(axis for axis, _ in operand.dimensions[-1])
+
+    def _run_bytes(self, c: Columns, operand: Operand, is_far: bool) -> Array:
+        """Bytes of a run of a row's lines: across the tiles beside, or along the terms of a block."""
         _, block = self._depth(c)
+        if self.vector.name not in operand.axes:
+            return np.asarray(np.clip(block * self.element_bytes, LINE_BYTES, L1_WAY_BYTES))
         near = self._pages_a_row * block <= NEAR_PAGES
         wide = np.minimum(c[self.vector.inner] * c[self.lanes] * self.element_bytes, L1_WAY_BYTES)
-        runs = [np.zeros(len(c[self.lanes])) for _ in sizes]
-        for operand in self.operands:
-            if self.vector.name in operand.axes and operand.strides:
-                moved = bytes_into(sizes, (operand,), self._register_tile(c), self._loops(c), (0, L2_WAYS))
-                once = float(operand.footprint(self._all))
-                for place, (size, one) in enumerate(zip(sizes, moved, strict=True)):
-                    side_by_side = np.where(near, c[self.vector.middle], 1) if place else 1
-                    run = np.minimum(wide * side_by_side, L1_WAY_BYTES)
-                    runs[place] = runs[place] + (one / run if once > KEPT * size else 0.0)
-        return runs
+        return np.asarray(np.minimum(wide * (np.where(near, c[self.vector.middle], 1) if is_far else 1), L1_WAY_BYTES))
 
     def _packing(self, c: Columns, visits: Array) -> Array:
         """Cycles to lay operands out, in each tile and before all of them."""

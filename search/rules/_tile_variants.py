@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...dialects.attributes import Axis
 from ...dialects.buffers import buffer_shape
 from ...dialects.target import Target
+from ..estimates.cache_traffic import KEPT
 from ..structure.anchor import Anchor, Operand
 from ..structure.padding import PaddedWindow, part_read
 from ._ahead import may_be_packed_ahead
@@ -33,9 +34,11 @@ for 60 and 20.4 for 20.0, of 33x33x256 by 6 (0.77) 13.0 for 11.6 (Emerald Rapids
 SMALL = 8
 """A reduce axis up to this extent, such as a filter's, is kept whole or unrolled whole. With 4 seven of 58 default
 schedules change, in 0.96 of the time (0.78 to 1.26); with 16 two, in 1.06 (Zen 3)."""
-MOST_AT_ONCE = 512
-"""Terms of a product, at most, that register tiles add up at once, so that each stores its results. A choice: with more
-of them the caches keep less of what is used again, and sums in a buffer are no more than a thirtieth of the work."""
+NARROW = 2
+"""Vectors of the narrowest panel of register tiles that take all registers, those of 12 rows: terms of a product are
+all added up at once where the second-level cache keeps one of all terms. Sums in a buffer are loaded and stored for
+each block of terms, and copied out at the end: 1024 cubed runs at 221 GFLOP/s in blocks and at 242 so, 560 x 2528 x
+1616 at 234 and 250, 300 x 2000 x 900 at 230 and 254, 256 x 256 x 3000 at 235 and 233 (one core of a Zen 5)."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,11 @@ def is_product(anchor: Anchor, target: Target) -> bool:
     return wide is None or anchor.kept_results(wide) > MOST_ROWS or rows_as_lanes(anchor, target) is not None
 
 
+def _panel_stays(terms: int, target: Target) -> bool:
+    """True where the second-level cache keeps a narrow panel of so many terms, which are not written out as a whole."""
+    return terms > SMALL and terms * NARROW * target.vector_bytes <= KEPT * target.l2_bytes
+
+
 def direct_variant(anchor: Anchor) -> Variant:
     """Lanes along the last axis, whose operand is read in place."""
     return Variant(anchor.spatial[-1:], "direct", False, runs=anchor.axis_of_runs(SHORTEST_RUN))
@@ -107,7 +115,7 @@ def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = (
         for panel in _panels(anchor, group):
             runs = groups if panel == "direct" or anchor is within else ""
             yield Variant(group, panel, False, runs=runs, phases=phases)
-            if is_product(anchor, target) and anchor.reduce[-1].extent in range(SMALL + 1, MOST_AT_ONCE + 1):
+            if is_product(anchor, target) and _panel_stays(anchor.reduce[-1].extent, target):
                 yield Variant(group, panel, False, runs=runs, at_once=True)
             if anchor.pads and (panel == "direct" or left_out(windows, group)):
                 yield Variant(group, panel, True, runs=runs, windows=left_out(windows, group), phases=phases)

@@ -78,6 +78,36 @@ def test_weights_that_no_cache_keeps_are_better_read_once() -> None:
     assert seconds(sketch, **tile, i_tile=4) > 1.2 * seconds(sketch, **tile, i_tile=8)
 
 
+def test_cut_tiles_are_better_alone() -> None:
+    """Of 279 columns tiles of 96 leave 87, the last vector of which is cut; of 384 they leave none."""
+    tile = {"lanes": 16, "vectors": 6, "i_rows": 4, "i_tile": 8, "k_unroll": 8}
+    for columns, slower in ((279, True), (384, False)):
+        sketch = sketch_of(688, columns, 64, "j_root_once")
+        pair, single = (seconds(sketch, **tile, vector_tile=tiles) for tiles in (2, 1))
+        assert (pair > 1.2 * single) is slower
+
+
+def test_short_runs_of_rows_from_far_take_longer() -> None:
+    """Of weights of 11 MB, read in place with lanes along rows of data."""
+
+    def dense() -> list[te.Tensor]:
+        data, weight = te.placeholder((57, 1776), name="data"), te.placeholder((1600, 1776), name="weight")
+        return [data, weight, topi.dense(data, weight)]
+
+    sketch = next(s for s in lw.SearchTask(dense, target=f"{XEON} vector_bytes=64").sketches if s.name == "i_root")
+    tile = {"lanes": 16, "vectors": 4, "vector_tile": 1, "j_rows": 6, "j_tile": 16}
+    assert seconds(sketch, **tile, k_unroll=4, k_block=12) > 1.05 * seconds(sketch, **tile, k_unroll=8, k_block=111)
+
+
+def test_wide_register_tiles_read_more_of_the_second_level_cache() -> None:
+    """Panels of all terms are beyond the first-level cache."""
+    sketches = lw.SearchTask(partial(product, 960, 960, 1024), target=f"{XEON} vector_bytes=64").sketches
+    sketch = next(s for s in sketches if s.name == "j_root_once")
+    tile = {"lanes": 16, "vector_tile": 1, "i_tile": 16, "k_unroll": 8}
+    wide, narrow = (seconds(sketch, **tile, vectors=v, i_rows=n) for v, n in ((6, 4), (3, 8)))
+    assert wide > 1.01 * narrow
+
+
 @pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize(("rows", "columns", "sure"), [(64, 96, True), (16, 768, True), (8, 768, False)])
 def test_estimates_choose_tiles_of_products_but_for_few_rows(rows: int, columns: int, sure: bool, cores: int) -> None:
@@ -104,9 +134,25 @@ def test_register_tiles_of_short_sums_store_their_results() -> None:
             task.build(sketch.schedule(row), check=True)
 
 
-def test_long_sums_are_added_up_in_blocks() -> None:
-    task = lw.SearchTask(partial(product, 64, 64, 1024), target=XEON)
-    assert not any("_once" in sketch.name for sketch in task.sketches)
+@pytest.mark.parametrize(("terms", "at_once"), [(8, False), (1024, True), (8192, True), (8200, False)])
+def test_terms_are_all_added_up_at_once_where_a_narrow_panel_stays_in_a_cache(terms: int, at_once: bool) -> None:
+    """Two vectors of 8192 terms are half of a second-level cache of two megabytes; up to 8 terms are written out."""
+    task = lw.SearchTask(partial(product, 64, 64, terms), target=f"{XEON} vector_bytes=64")
+    assert any("_once" in sketch.name for sketch in task.sketches) is at_once
+
+
+def test_results_of_register_tiles_are_stored_from_registers() -> None:
+    """The copy is written out as the tile is; what takes long for each element stays in loops."""
+    assert 'lw-unroll{block="T_matmul_tile"' in sketch_of(30, 45, 27, "j_root_once").template
+
+    def dense(activation: str) -> list[te.Tensor]:
+        data, weight = te.placeholder((64, 64), name="data"), te.placeholder((96, 64), name="weight")
+        return [data, weight, getattr(topi.nn, activation)(topi.dense(data, weight))]
+
+    for activation, unrolled in (("relu", True), ("gelu", False)):
+        task = lw.SearchTask(partial(dense, activation), target=XEON)
+        sketches = [sketch for sketch in task.sketches if sketch.name.startswith("j_")]
+        assert sketches and all((f'lw-unroll{{block="T_{activation}"' in s.template) is unrolled for s in sketches)
 
 
 @pytest.mark.parametrize(("rows", "columns", "asked"), [(32, 3608, True), (32, 200, False), (100, 3608, False)])
