@@ -15,9 +15,8 @@ from .dialects.target import Target
 from .graph.compiler import compile
 from .graph.network import Network
 from .graph.runtime.network import CompiledNetwork
-from .graph.tasks import extract_tasks
+from .graph.tasks import tasks_to_tune
 from .opening import AnyNetwork, opened
-from .search.estimates.winograd_model import UNTUNED_TILE
 from .search.measure.local import Measure
 from .search.task import SearchTask
 from .search.tune.options import TuningError, TuningOptions
@@ -87,10 +86,7 @@ def optimize(
     schedule makes right.
     """
     net, device = opened(model), resolve_target(target)
-    winograd = (UNTUNED_TILE,) if device.kind in ("llvm", "cuda") else ()
-    tasks, weights = extract_tasks(net, device, winograd=winograd, precision=precision)
-    in_turn = sorted(zip(tasks, weights, strict=True), key=lambda pair: pair[0].instead_of is None)
-    tasks, weights = [task for task, _ in in_turn], [weight for _, weight in in_turn]  # a record alone is for its way
+    tasks, weights = tasks_to_tune(net, device, precision)
     place = _beside_or_cached(records, None if isinstance(model, Network) else model, net.name)
     if tasks:
         options = TuningOptions(

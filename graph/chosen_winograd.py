@@ -15,7 +15,7 @@ from .chosen_schedules import KnownSchedules
 from .network import Network
 from .passes._rewrite import option
 from .passes.winograd import convolution_of, dilation_of, take_tiles
-from .tasks import GroupTask, groups_of, winograd_tasks, with_tasks
+from .tasks import GroupTask, groups_of, untuned_tiles, winograd_tasks, with_tasks
 from .types import dtype_of, shape_of
 
 FEWEST_CHANNELS = 32
@@ -56,7 +56,7 @@ def gains_untuned(group: GroupOp, target: Target) -> bool:
 
     On CPUs that is one of many channels, which are last, on CUDA devices one whose multiply-adds are worth it.
     """
-    found = convolution_of(group) if target.kind in ("llvm", "cuda") else None
+    found = convolution_of(group) if untuned_tiles(target) else None
     if found is None or dtype_of(found.inputs[0]) != "float32":
         return False
     given, made, last = shape_of(found.inputs[0]), shape_of(found.outputs[0]), option(found, "layout") == "NHWC"

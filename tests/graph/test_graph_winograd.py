@@ -15,7 +15,7 @@ from loopwright.dialects.graph import ApplyOp, GroupOp
 from loopwright.dialects.target import parse_target
 from loopwright.graph.chosen_winograd import gains_untuned
 from loopwright.graph.pipeline import PREPARE
-from loopwright.graph.tasks import GROUPED, grouping_for
+from loopwright.graph.tasks import GROUPED, grouping_for, tasks_to_tune
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import Record
 
@@ -117,6 +117,19 @@ def test_each_way_of_a_convolution_is_a_task() -> None:
     assert [t.workload_key for t in lw.extract_tasks(net, TARGET)[0]] == [tasks[k].workload_key for k in (0, 3)]
     with pytest.raises(ValueError, match=r"extents of tiles among 2 and 4, got \(3,\)"):
         lw.extract_tasks(net, TARGET, winograd=(3,))
+
+
+@pytest.mark.parametrize("target", [TARGET, "cuda model=h200", "opencl model=mali-t860"])
+def test_searches_of_networks_try_the_ways_that_untuned_ones_take(target: str) -> None:
+    """Transforms first: a search that ends early leaves no record of the direct way alone, which would keep them off."""
+    net = two_convolutions()
+    direct, calls = lw.extract_tasks(net, target)
+    tasks, weights = tasks_to_tune(net, target)
+    before = [task for task in tasks if task.instead_of is not None]
+    assert len(before) == (0 if target.startswith("opencl") else len(direct))
+    assert [task.workload_key for task in tasks[len(before) :]] == [task.workload_key for task in direct]
+    assert weights[len(before) :] == calls
+    assert {task.instead_of for task in before} <= {task.compute_dag.hash for task in direct}
 
 
 def test_a_grouped_network_is_rewritten_as_one_that_is_not() -> None:
