@@ -124,7 +124,8 @@ def extract_tasks(
     feature maps into a layout first, `precision` (float16, bfloat16, tf32) what is float32 into that type: `lw.compile`
     must be given the same. With `winograd`, kernels of convolutions that
     Winograd's transforms can compute are followed by those that do, for tiles of 2 and of 4 or of the extents given:
-    other ways to compute the same, of which `lw.compile` takes the fastest on record.
+    other ways to compute the same, of which `lw.compile` takes the fastest on record. A record of the direct way alone
+    keeps it from transforms that it would take untuned: `winograd=(2,)` has both (`lw.optimize` does that).
     """
     tile_sizes = tile_sizes_of(winograd)
     device = resolve_target(target)

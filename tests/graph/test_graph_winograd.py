@@ -121,7 +121,7 @@ def test_each_way_of_a_convolution_is_a_task() -> None:
 
 @pytest.mark.parametrize("target", [TARGET, "cuda model=h200", "opencl model=mali-t860"])
 def test_searches_of_networks_try_the_ways_that_untuned_ones_take(target: str) -> None:
-    """Transforms first: a search that ends early leaves no record of the direct way alone, which would keep them off."""
+    """Transforms first: a search that ends early leaves no record of the direct way alone, which keeps them off."""
     net = two_convolutions()
     direct, calls = lw.extract_tasks(net, target)
     tasks, weights = tasks_to_tune(net, target)
