@@ -75,7 +75,11 @@ def _nearest(node: Node, mode: str, offset: float) -> Any:
 
 
 def _places(extent: int, made: int, factor: float | None, offset: float) -> Any:
-    """The elements of an axis that results are, by the factor that was asked for, or else by the extents."""
+    """The elements of an axis that results are, by the factor that was asked for, or else by the extents.
+
+    Of factors such as 1.05 and 2.05, where results are as many or twice as many as elements, PyTorch has two answers,
+    by the image's size and layout: this one, and that of 1 and 2.
+    """
     step = np.float32(1 / factor) if factor else np.float32(extent) / np.float32(made)
     places = (np.arange(made, dtype=np.float32) + np.float32(offset)) * step
     return np.minimum(places.astype(np.int64), extent - 1)
