@@ -14,11 +14,15 @@ from .sequence import KernelSequence
 Array = npt.NDArray[Any]
 
 _MOST_COPIES = 64
-"""Copies of constants of few bytes. A choice: what is read again after so many runs is small beside the rest."""
+"""Copies at most, in the place of as many as the bytes asked for hold. A choice: constants of which so many copies are
+fewer bytes are small beside the rest that a run reads."""
 
 
 class Turns:
-    """Runs of a kernel that take one copy of its constants after the other, of so many bytes all together."""
+    """Runs of a kernel that take one copy of its constants after the other.
+
+    There are as many copies as hold `nbytes` all together, `_MOST_COPIES` at most; constants that do alone have none.
+    """
 
     def __init__(self, arguments: Sequence[Argument], nbytes: int) -> None:
         self._positions = [n for n, argument in enumerate(arguments) if argument.constant]

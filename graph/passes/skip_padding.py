@@ -53,8 +53,12 @@ class SkipPadding(ModulePass):
 
 
 def _convolutions(op: ModuleOp) -> list[ApplyOp]:
-    """Return the convolutions of all networks in a module that have zeros around their data, if anything."""
-    return [each for each in applied(op) if each.operator.data in _WITH_TAPS and not option(each, "pad_value")]
+    """Return the convolutions of all networks in a module that have zeros around their data, if anything.
+
+    Those that read zeros alone stay, as nothing is left of their data without them.
+    """
+    padded = [each for each in applied(op) if each.operator.data in _WITH_TAPS and not option(each, "pad_value")]
+    return [each for each in padded if all(axis.reads_data for axis in _axes_of(each))]
 
 
 class _Axis(NamedTuple):
@@ -78,10 +82,15 @@ class _Axis(NamedTuple):
         return range(start, max(start, min(self.results, (self.extent - 1 - first) // self.stride + 1)))
 
     @property
+    def reads_data(self) -> bool:
+        """True where a tap reads data for a result."""
+        return any(self.inside(tap) for tap in range(self.window))
+
+    @property
     def taps(self) -> tuple[int, int]:
-        """The first tap that reads data, and the one behind the last; all where none does."""
+        """The first tap that reads data, and the one behind the last."""
         found = [tap for tap in range(self.window) if self.inside(tap)]
-        return (found[0], found[-1] + 1) if found else (0, self.window)
+        return found[0], found[-1] + 1
 
 
 def _axes_of(op: ApplyOp) -> list[_Axis]:

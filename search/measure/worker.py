@@ -32,8 +32,9 @@ _MOST_FILE_BYTES = 1 << 30
 _OOM_SCORE = "500"
 """Of at most 1000, added to what memory in use alone would give (proc(5), oom_score_adj)."""
 _MOST_IN_TURN = 16
-"""Kernels of a race that stay loaded between laps, with their packed constants and workspaces. A choice: run-offs have
-five, and others are loaded and checked in each lap."""
+"""Kernels of a race that stay loaded between laps, with their workspaces and constants: packed ones, and the copies of
+`TimingSettings.constant_bytes`, which take so many bytes for each kernel. A choice: run-offs have five, and others are
+loaded and checked in each lap."""
 _NOT_ITS_DOING = (AssertionError, MemoryError, OSError)
 """Errors of ours or of the machine, which say nothing about the candidate."""
 _ROOT = (__package__ or "").partition(".")[0]

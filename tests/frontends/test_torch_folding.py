@@ -174,6 +174,19 @@ def test_factors_that_give_no_whole_extents_find_the_elements_that_pytorch_does(
     torch.testing.assert_close(call(x), function(x))
 
 
+@pytest.mark.parametrize(("mode", "size"), [("nearest", (74, 46)), ("nearest-exact", (37, 23))])
+@pytest.mark.few(1)
+def test_extents_whose_quotient_is_rounded_find_the_elements_that_pytorch_does(mode: str, size: Any) -> None:
+    """37 * 6 / 74 is 3, and less in single precision, as 18.5 * 6 / 37 is."""
+    x = torch.randn(1, 2, 6, 14)
+
+    def function(x: Any) -> Any:
+        return F.interpolate(x, size=size, mode=mode) * 2
+
+    call, _ = compiled(function, x)
+    torch.testing.assert_close(call(x), function(x))
+
+
 def test_windows_of_known_places_are_no_search() -> None:
     net = lw.from_exported(torch.export.export(Wrapped(lambda x: F.unfold(x, 3)), (torch.randn(1, 2, 20, 20),)))
     assert "map_formula" in str(net.module) and '"take"' not in str(net.module)

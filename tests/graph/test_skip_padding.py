@@ -116,6 +116,22 @@ def test_compiled_taps_give_what_the_convolution_does() -> None:
     np.testing.assert_allclose(compiled.executor()(*feeds.values()), want, atol=1e-5 * float(np.abs(want).max()))
 
 
+@pytest.mark.parametrize(
+    ("rows", "window", "options"),
+    [
+        (2, (3, 3), {"padding": (6, 5, 0, 5), "stride": (3, 1), "dilation": (1, 5)}),  # data begin behind the last row
+        (1, (2, 2), {"padding": (3, 8), "dilation": 5}),  # data lie between the taps
+    ],
+)
+@pytest.mark.few(2)
+def test_what_reads_padding_alone_stays(
+    rows: int, window: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(skip_padding, "PER_BYTE", 0)
+    net = convolution("conv2d", (rows, 4), window, 3, 4, True, **options)
+    assert windows(check(net, "lw-graph-skip-padding{by_taps=true}")) == [(*window, 3, 4)]
+
+
 def test_what_is_padded_with_other_numbers_keeps_its_taps() -> None:
     net = convolution("conv2d", (4, 5), (3, 3), 3, 4, True, padding=5, dilation=5, pad_value=0.5)
     assert windows(check(net, "lw-graph-skip-padding")) == [(3, 3, 3, 4)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,16 +61,34 @@ def _by_matrices(node: Node, method: str, mode: str, more: dict[str, Any]) -> An
 
 
 def _nearest(node: Node, mode: str, offset: float) -> Any:
-    """Elements at places: with factors that give no whole extents as single precision rounds them, as PyTorch does."""
-    if _is_exact(node):
+    """Elements at places as single precision rounds them: PyTorch's, which by extents alone are at times others."""
+    x, extents = _image(node), node.shape[2:]
+    factors: Sequence[float | None] = _scales(node) or [None] * len(extents)
+    found = [_places(*axis, offset) for axis in zip(x.shape[2:], extents, factors, strict=True)]
+    exact = [_exact_places(*axis, offset) for axis in zip(x.shape[2:], extents, strict=True)]
+    if _is_exact(node) and all(map(np.array_equal, found, exact)):
         return _resized(node, "nearest", mode)
-    x = _image(node)
-    scales = zip(_scales(node) or (), x.shape[2:], node.shape[2:], strict=True)
-    for axis, (factor, extent, made) in enumerate(scales, 2):
-        places = (np.arange(made, dtype=np.float32) + np.float32(offset)) * np.float32(1 / factor)
-        rows = node.net.constant(np.minimum(places.astype(np.int64), extent - 1), "places")
-        x = node.apply("take", x, rows, axis=axis)
+    for axis, places in enumerate(found, 2):
+        if not np.array_equal(places, np.arange(x.shape[axis])):
+            x = node.apply("take", x, node.net.constant(places, "places"), axis=axis)
     return x
+
+
+def _places(extent: int, made: int, factor: float | None, offset: float) -> Any:
+    """The elements of an axis that results are, by the factor that was asked for, or else by the extents.
+
+    Of factors such as 1.05 and 2.05, where results are as many or twice as many as elements, PyTorch has two answers,
+    by the image's size and layout: this one, and that of 1 and 2.
+    """
+    step = np.float32(1 / factor) if factor else np.float32(extent) / np.float32(made)
+    places = (np.arange(made, dtype=np.float32) + np.float32(offset)) * step
+    return np.minimum(places.astype(np.int64), extent - 1)
+
+
+def _exact_places(extent: int, made: int, offset: float) -> Any:
+    """The same by the extents, without rounding."""
+    doubled = 2 * np.arange(made) + int(2 * offset)
+    return doubled * extent // (2 * made)
 
 
 def _linear(node: Node) -> Any:
