@@ -32,9 +32,9 @@ class FillTails(ModulePass):
     """`for k in 4 { copy (a = k * 16 + t) where (59 - k * 16 - t >= 0) { load %x[a] } for s in 16 { sum where (59 - k *
     16 - s >= 0) } }` -> `... copy (a = k * 16 + t) { load %x[a] where (59 - a >= 0) } for s in 16 { sum }`
 
-    A sum of products whose factors are copied to shared memory adds up zeros beyond its terms, of both factors, as an
-    infinite one times zero is none: each step that is written out would otherwise ask for the end of the terms, and
-    wait for what it reads behind the branch.
+    A sum of products whose factors are copied to shared memory adds up zeros beyond its terms: each step that is
+    written out would otherwise ask for the end of the terms, and wait for what it reads behind the branch. Both factors
+    are zero there, as infinity times zero is not, and nothing else reads the copies.
 
     Requires: sums carried as they will be (`lw-carry-sums`). On a GPU; sums of matrix units, bulk copies and what goes
     through registers stay.
