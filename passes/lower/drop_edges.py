@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from ...dialects.index import IndexExpr
-from ...dialects.loop import AllocOp, BlockOp, blocks_in, scope_of
+from ...dialects.loop import AllocOp, BlockOp, blocks_in, buffer_shape, scope_of
 from ...dialects.target import target_of
 from ..analysis.nest import functions_on_loops, ranges_of
 from ._lanes import same_for_lanes
@@ -57,7 +57,10 @@ def _is_of_lanes(block: BlockOp, condition: IndexExpr) -> bool:
 
 
 def _has_room(block: BlockOp, conditions: Sequence[IndexExpr]) -> bool:
-    """True where a copy of registers writes within its buffer's placement for all loops, but for the edges it asks."""
+    """True where a copy of registers writes within its buffer's placement for all loops, but for the edges it asks.
+
+    These are of the buffer's own dimensions: what lies beyond is no element of it, and no block's to write.
+    """
     if block.is_reduction or len(block.outputs) != 1 or not block.loads:
         return False
     if any(scope_of(load.buffer) != "local" or load.conditions for load in block.loads):
@@ -66,9 +69,11 @@ def _has_room(block: BlockOp, conditions: Sequence[IndexExpr]) -> bool:
     if not isinstance(alloc, AllocOp) or alloc.scope != "global" or alloc.layout is None or alloc.layout.steps:
         return False
     bound, ranges = block.bound, ranges_of(block.enclosing_loops)
-    if not set(conditions) <= {a.extent - 1 - bound[a.name] for a in block.axes}:
-        return False
     (write,) = block.write_indices
+    places = zip(map(IndexExpr.as_axis, write), buffer_shape(alloc.buffer), strict=True)
+    edges = {size - 1 - bound[name] for name, size in places if name is not None}
+    if not edges.issuperset(conditions):
+        return False  # behind an edge inside of the buffer, such as a row's in one dimension, lie other elements
     for index, low, extent in zip(write, alloc.layout.lows, alloc.layout.extents, strict=True):
         least, most = (index.substitute(bound) - low).simplify(ranges).bounds(ranges)
         if least < 0 or most >= extent:

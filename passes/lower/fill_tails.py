@@ -15,7 +15,7 @@ from ...dialects.attributes import AxesAttr, Axis, IndicesAttr
 from ...dialects.index import IndexExpr, axis, constant
 from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, scope_of
 from ...dialects.target import target_of
-from ..analysis.access import shared_loops, shares_a_block, writers
+from ..analysis.access import consumers, shared_loops, shares_a_block, writers
 from ..analysis.matrix_product import TENSORIZE
 from ..analysis.nest import fresh_name, functions_on_loops, loops_reduced, ranges_of
 from ..schedule._marks import PIPELINE_BULK, PIPELINE_REGISTERS
@@ -32,9 +32,9 @@ class FillTails(ModulePass):
     """`for k in 4 { copy (a = k * 16 + t) where (59 - k * 16 - t >= 0) { load %x[a] } for s in 16 { sum where (59 - k *
     16 - s >= 0) } }` -> `... copy (a = k * 16 + t) { load %x[a] where (59 - a >= 0) } for s in 16 { sum }`
 
-    A sum of products whose factors are copied to shared memory adds up zeros beyond its terms, of both factors, as an
-    infinite one times zero is none: each step that is written out would otherwise ask for the end of the terms, and
-    wait for what it reads behind the branch.
+    A sum of products whose factors are copied to shared memory adds up zeros beyond its terms: each step that is
+    written out would otherwise ask for the end of the terms, and wait for what it reads behind the branch. Both factors
+    are zero there, as infinity times zero is not, and nothing else reads the copies.
 
     Requires: sums carried as they will be (`lw-carry-sums`). On a GPU; sums of matrix units, bulk copies and what goes
     through registers stay.
@@ -55,11 +55,27 @@ def fill_tails(func: FuncOp, gpu: bool) -> None:
             tails = [c for c in block.conditions if c.axes() & loops_reduced(block)]
             found = [[_read(block, load, c) for load in block.loads] for c in tails]
             reads = [read for each in found for read in each if read is not None]
-            if tails and len(reads) == 2 * len(tails) and all(read.is_whole(reads) for read in reads):
+            if tails and len(reads) == 2 * len(tails) and _are_for_the_sum(found, reads):
                 for read in reads:
                     read.fill()
                 block.rebind(block.bindings.data, [c for c in block.conditions if c not in tails])
     note_step(func, FillTails.name)
+
+
+def _are_for_the_sum(found: Sequence[Sequence[_Read | None]], reads: Sequence[_Read]) -> bool:
+    """True where zeros may be in all copies: nothing else reads these, and two factors of one copy end alike."""
+    for first, second in found:
+        assert first is not None and second is not None
+        if first.copy is second.copy and (first.iterator, first.end) != (second.iterator, second.end):
+            return False
+    return all(_is_only_for(read.taker, read.copy) and read.is_whole(reads) for read in reads)
+
+
+def _is_only_for(taker: BlockOp, copy: BlockOp) -> bool:
+    """True where a block alone reads a copy, by way of registers or not."""
+    found = [block for block in consumers(copy) if block is not taker]
+    held = all(scope_of(out) == "local" for block in found for out in block.outputs)
+    return held and all(consumers(block) and _is_only_for(taker, block) for block in found)
 
 
 def _is_sum_of_products(block: BlockOp) -> bool:

@@ -43,7 +43,7 @@ class Operand:
 
     def spans(self, cover: Mapping[str, Array]) -> list[Array]:
         """Return the elements of each dimension from the first to the last that is touched."""
-        return [_span(terms, cover) for terms in self.dimensions]
+        return [reach(terms, cover) for terms in self.dimensions]
 
     def footprint(self, cover: Mapping[str, Array], spans: Sequence[Array] | None = None) -> Array:
         """Bytes touched while each axis runs over as many iterations as `cover` says, in lines where it is not packed.
@@ -99,11 +99,14 @@ class Operand:
         return np.asarray(np.where(fullest > 2 * np.maximum(1.0, lines * run * LINE_BYTES / way_bytes), fullest, 0.0))
 
 
-def _span(terms: tuple[tuple[str, int], ...], cover: Mapping[str, Array]) -> Array:
-    """The elements of a dimension from the first to the last that is touched, where axes of these terms run."""
+def reach(terms: tuple[tuple[str, int], ...], sizes: Mapping[str, Array]) -> Array:
+    """Return the elements of a dimension from the first to the last that is touched while its axes run so far.
+
+    `terms` are axes with their steps.
+    """
     if len(terms) == 1 and abs(terms[0][1]) == 1:
-        return np.asarray(cover[terms[0][0]], dtype=np.float64)
-    return np.asarray(sum((abs(step) * (cover[axis] - 1.0) for axis, step in terms), 1.0))
+        return np.asarray(sizes[terms[0][0]], dtype=np.float64)
+    return np.asarray(sum((abs(step) * (sizes[axis] - 1.0) for axis, step in terms), 1.0))
 
 
 def _places(terms: tuple[tuple[str, int], ...], span: Array, cover: Mapping[str, Array]) -> Array:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialects.element import FLOAT32_BYTES
 from .tile_model import CYCLES_PER_S, FMA_PER_CYCLE
-from .winograd_model import ELEMENT_BYTES, WinogradModel
+from .winograd_model import WinogradModel
 
 REACHED = 0.74
 """Part of a core's multiply-adds that direct convolutions reach, and the product that transforms leave of them."""
@@ -35,7 +36,7 @@ class CpuWinogradModel(WinogradModel):
     @property
     def saved_s(self) -> float:
         """Seconds of the multiply-adds that transforms save."""
-        lanes = self.target.vector_bytes // ELEMENT_BYTES
+        lanes = self.target.vector_bytes // FLOAT32_BYTES
         return self.saved_multiply_adds / (REACHED * FMA_PER_CYCLE * lanes) / self._cycles_per_s
 
     @property

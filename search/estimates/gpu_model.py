@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...dialects.multiprocessor import BANKS, CLOCK_HZ, multiprocessor_of
 from ...dialects.target import WARP
 from ..sketch.hole import Columns
-from .gpu_tile import PADDING, GpuOperand, GpuTile, reach
+from .gpu_tile import PADDING, GpuOperand, GpuTile
 from .residency import allotted, cycles_of_rounds, resident_blocks
 
 Array = npt.NDArray[np.float64]
@@ -189,14 +189,14 @@ class GpuModel(GpuTile):
         H200): 384x1024 to 4096 took 116 us by vectors of two, 90 through registers.
         """
         width, ones = c[operand.vector].astype(np.float64), self._ones(c)
-        beside = np.prod([reach(span, sizes) for span in operand.contiguous], axis=0) * ones
+        beside = np.prod([span.reach(sizes) for span in operand.contiguous], axis=0) * ones
         straight = beside % width == 0
         apart = (operand.run % width != 0) | ~straight
         through = c[self.registers] * (c[self.stages] > 1)
         vectors = np.ceil(self._copied(operand, sizes) / self.threads(c) / width)
         stores = np.where(apart | operand.turned, width, 1.0)
         loads = np.where(apart, width, np.where(through, 1.0, stores))
-        divisions = np.sum([reach(span, sizes) > 1 for span in operand.rows], axis=0) * np.where(straight, 1.0, width)
+        divisions = np.sum([span.reach(sizes) > 1 for span in operand.rows], axis=0) * np.where(straight, 1.0, width)
         strided = np.where(through | (not operand.turned), 1.0, width)
         instructions = DIVISION_INSTRUCTIONS * divisions + COPY_INSTRUCTIONS * (strided * loads + through * stores)
         instructions = instructions + BOUND_INSTRUCTIONS * operand.padded

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ...dialects.multiprocessor import multiprocessor_of
 from ...dialects.target import WARP, Target
 from ..sketch.hole import Columns, KnownColumns, once
+from .cache_traffic import reach
 
 Array = npt.NDArray[np.float64]
 
@@ -57,6 +58,10 @@ class Span:
     """One dimension of an operand's tile: the axes it moves along with their strides, in elements."""
 
     strides: tuple[tuple[str, int], ...]
+
+    def reach(self, sizes: Mapping[str, Array]) -> Array:
+        """Elements along it in a tile of these sizes."""
+        return reach(self.strides, sizes)
 
 
 @dataclass(frozen=True)
@@ -190,14 +195,14 @@ class GpuTile:
         """Elements that an operand's index expressions reach in a tile of these sizes."""
         words = np.ones(len(next(iter(sizes.values()))))  # also of an operand that only moves with whole blocks
         for span in operand.spans:
-            words = words * reach(span, sizes)
+            words = words * span.reach(sizes)
         return words
 
     def _planned_tile(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
         """Elements that are kept of them, with rows that are aligned."""
         words = self._reached(operand, sizes)
         if operand.aligned is not None:
-            row = np.prod([reach(span, sizes) for span in operand.aligned.spans], axis=0)
+            row = np.prod([span.reach(sizes) for span in operand.aligned.spans], axis=0)
             words = words / row * operand.aligned.stride(row)
         return words
 
@@ -343,13 +348,3 @@ class GpuTile:
         names = self._names_of(operand)
         along = [axis for axis in self.axes if axis.name in names]
         return self._product(c, [name for axis in along for name in (axis.virtual, axis.inner)])
-
-
-def reach(span: Span, sizes: dict[str, Array]) -> Array:
-    """Elements along one dimension of a tile of these sizes."""
-    if len(span.strides) == 1 and span.strides[0][1] == 1:
-        return sizes[span.strides[0][0]]
-    reach = np.ones(1)
-    for name, stride in span.strides:
-        reach = reach + (sizes[name] - 1) * stride
-    return reach

@@ -11,7 +11,7 @@ from ...dialects.multiprocessor import BANKS, multiprocessor_of
 from ...dialects.target import WARP
 from ..sketch.hole import Columns, once
 from .gpu_model import GpuModel
-from .gpu_tile import Array, reach
+from .gpu_tile import Array
 from .residency import cycles_of_rounds
 
 VECTOR = 4
@@ -85,7 +85,7 @@ class SlicedModel(GpuModel):
         """
         planned, sizes = self._ones(c) * 0, self._extents(c)
         for operand in self.operands:
-            first, row = (reach(span, sizes) for span in operand.spans)
+            first, row = (span.reach(sizes) for span in operand.spans)
             copied = self.threads(c) * copied_at_once(operand.run)
             rounds = np.ceil(first * row / copied)
             rows = np.where((rounds > 1) & (copied % row == 0), rounds * copied / row, first)

@@ -10,6 +10,7 @@ from math import prod
 
 import numpy as np
 
+from ...dialects.element import FLOAT32_BYTES
 from ...dialects.minimal_filtering import KERNEL, Matrices
 from ...dialects.target import Target
 from ..sketch.hole import Columns
@@ -35,8 +36,6 @@ DIRECT_S = 1.9e-6
 kernel where results are few. Of 15 layers whose filters come transformed the 12 that gain so take 1 / 1.07 to 1 / 2.9
 of the direct time (batch 1 of ResNet-50: 10.4 us and 9.7, 11.7 and 9.4, 13.0 and 11.2, 13.8 and 10.1), of the other
 three one takes 7.6 us for 7.1, 32 channels of 28x28 in batches of 8."""
-ELEMENT_BYTES = 4
-"""Bytes of an element, of float32: nobody has measured others."""
 TRANSFORMS = 2
 """Kernels beside the product, those of the data and of the results, and without that of the filters."""
 
@@ -87,14 +86,14 @@ class WinogradModel:
         """Bytes of data and results, as they are and in tiles."""
         elements, places = self.images * prod(self.pixels), self.matrices.tile**2
         apart = self.channels * (elements + 2 * places * self._tiles)
-        return ELEMENT_BYTES * (apart + self.filters * (elements + places * self._tiles))
+        return FLOAT32_BYTES * (apart + self.filters * (elements + places * self._tiles))
 
     @property
     def moved_bytes(self) -> int:
         """The same with those of filters, of which a direct way reads others."""
         taps, transformed = self.window**2, (self._parts * self.matrices.tile) ** 2
         filters = self.channels * self.filters * (transformed - taps if self.ahead else transformed + taps)
-        return self.image_bytes + ELEMENT_BYTES * filters
+        return self.image_bytes + FLOAT32_BYTES * filters
 
     @property
     def saved_multiply_adds(self) -> int:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...dialects.attributes import Axis
 from ...dialects.buffers import buffer_shape
-from ...dialects.element import element_bytes
+from ...dialects.element import FLOAT32_BYTES, element_bytes
 from ...dialects.target import Target
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
@@ -75,7 +75,7 @@ def is_sliced(anchor: Anchor, target: Target) -> bool:
     if not 2 <= len(anchor.spatial) <= MOST_AXES:
         return False
     (*_, rows, columns), (terms,) = anchor.spatial, anchor.reduce
-    if anchor.pads or element_bytes(anchor.element) != VECTOR:
+    if anchor.pads or element_bytes(anchor.element) != FLOAT32_BYTES:
         return False
     results = prod(axis.extent for axis in anchor.spatial)
     work = results * terms.extent
@@ -226,7 +226,7 @@ def _model(plan: _Plan, division: Division | None, target: Target) -> SlicedMode
             GpuOperand(of_rows, vector, "", run=run_of(by_rows), aligned=Aligned(of_rows[-1:], ALIGNED, PADDING)),
             GpuOperand(spans(terms, columns), vector, columns.name, run=run_of(by_columns)),
         ),
-        element_bytes=VECTOR,
+        element_bytes=FLOAT32_BYTES,
         stages=plan.stages.name,
         registers=registers,
         unroll=unroll,

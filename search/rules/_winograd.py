@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...dialects.element import element_bytes
+from ...dialects.element import FLOAT32_BYTES, element_bytes
 from ...dialects.target import Target
 from ...passes.analysis.argument_marks import is_constant
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.winograd import Winograd
-from ..estimates.winograd_model import ELEMENT_BYTES, WinogradModel
+from ..estimates.winograd_model import WinogradModel
 from ..sketch.draft import Draft
 
 MOST_BYTES = 2 << 30
@@ -25,7 +25,7 @@ def layer_of(step: Winograd, draft: Draft, target: Target, model: type[WinogradM
     except ScheduleError:
         return None
     window, sizes = plan.window, plan.window.sizes
-    if element_bytes(plan.element) != ELEMENT_BYTES or is_constant(plan.kernel):
+    if element_bytes(plan.element) != FLOAT32_BYTES or is_constant(plan.kernel):
         return None
     pixels = (sizes[window.pixel[0]], sizes[window.pixel[1]])
     channels, filters = sizes[window.channel], sizes[window.filter]

@@ -12,7 +12,7 @@ from functools import partial
 from math import prod
 from typing import ClassVar
 
-from ...dialects.element import element_bytes
+from ...dialects.element import FLOAT32_BYTES, element_bytes
 from ...dialects.loop import BlockOp, LoadOp, blocks_in, buffer_shape, element_of_buffer
 from ...dialects.multiprocessor import BANKS
 from ...dialects.target import WARP, Target
@@ -90,7 +90,7 @@ class GpuLaneAttention(SketchRule):
 def plan_lanes(total: BlockOp, draft: Draft, target: Target) -> LanePlan | None:
     """Plan the attention whose last block is given; None for another block, or where lanes do not share its values."""
     parts = find_attention(total)
-    if parts is None or any(element_bytes(element_of_buffer(o)) != VECTOR for o in total.outputs):
+    if parts is None or any(element_bytes(element_of_buffer(o)) != FLOAT32_BYTES for o in total.outputs):
         return None
     scores, name = draft.block(parts.scores), total.block_name
     depth = next(a for a in scores.axes if a.reduce)
@@ -139,7 +139,7 @@ def _has_vectors(load: LoadOp, last: str) -> bool:
     index = load.indices.data[-1]
     others = [index.coefficient(n) for n in index.axes() if n != last]
     aligned = all(n % VECTOR == 0 for n in (*others, index.const, buffer_shape(load.buffer)[-1]))
-    return aligned and index.coefficient(last) == 1 and element_bytes(element_of_buffer(load.buffer)) == VECTOR
+    return aligned and index.coefficient(last) == 1 and element_bytes(element_of_buffer(load.buffer)) == FLOAT32_BYTES
 
 
 def _write(draft: Draft, plan: LanePlan) -> None:

@@ -47,10 +47,10 @@ class EvolutionSettings:
     best by the spaces' own estimates.
     Proposals of one batch differ from each other in at least the share `apart` of their decisions while there are
     such: a model fitted to few samples is wrong about whole neighbourhoods, and a batch should not sit in one.
-    `thrift` is how much it counts that a candidate takes long to be built, of what the best of those that would be
-    built meanwhile promises: models err alike where candidates are alike, which leaves less of it. Of 27 simulated
-    searches of 256 trials (five products and convolutions) builds took 0.80 of their time with a half and the best was
-    1.003 times as long; 0.73 and 1.014 times with one.
+    `thrift` says how much candidates that take long to be built count for less: the share of what the best of those
+    that would be built meanwhile is expected to gain, which is taken from their score. It is not all of that, as models
+    are wrong about similar candidates alike. Of 27 simulated searches of 256 trials (five products and convolutions)
+    builds took 0.80 of their time with a half and the best was 1.003 times as long; 0.73 and 1.014 times with one.
     """
 
     population: int = 768

@@ -9,6 +9,7 @@ from lowered_runs import exact_inputs
 from pipelined_matmul import CUDA, OPENCL, lower, matmul, tile
 
 import loopwright as lw
+from loopwright import te
 from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.dialects import kernel
 from loopwright.dialects.interpret.kernel import run_kernel
@@ -71,3 +72,53 @@ def test_sums_of_parts_are_stored_as_vectors() -> None:
     schedule = next(each for each in drawn if re.search(r'"T_matmul_rf" loop="j" factors=0,\d+,\d+,4}', each))
     stores = [op for op in scheduled_kernel(str(task.module), schedule).walk() if isinstance(op, kernel.StoreOp)]
     assert {op.align.data for op in stores if op.buffer.name_hint == "T_matmul_rf" and op.align is not None} == {16}
+
+
+def test_factors_of_one_copy_that_end_along_other_axes_stay() -> None:
+    """The rows beyond the terms of one factor are rows of the other."""
+    a, k = te.placeholder((16, 16), "float32", "a"), te.reduce_axis((0, 10), "k")
+    c = te.compute((16, 16), lambda i, j: te.sum(a[i, k] * a[k, j], axis=k), name="c")
+
+    def steps(sch: lw.Schedule) -> None:
+        sch.cache_read("c", "a", "shared", label="a_shared")
+        block_tiles(sch, sch.cache_write("c", "c", "local"), "a_shared")
+
+    sch, module = lower([a, c], steps, CUDA)
+    (data,) = exact_inputs(sch.workload)
+    (found,) = run_kernel(module, [data])
+    np.testing.assert_array_equal(found, data[:, :10] @ data[:10])
+
+
+def test_copies_that_others_read_stay() -> None:
+    """What is beyond the terms of the sum is read behind it."""
+    x, b = te.placeholder((16, 16), "float32", "x"), te.placeholder((12, 16), "float32", "b")
+    k = te.reduce_axis((0, 10), "k")
+    p = te.compute((16, 16), lambda i, j: x[i, j], name="p")
+    c = te.compute((16, 16), lambda i, j: te.sum(p[i, k] * b[k, j], axis=k), name="c")
+    out = te.compute((16, 16), lambda i, j: c[i, j] + p[i, j], name="out")
+
+    def steps(sch: lw.Schedule) -> None:
+        sch.set_scope("p", "shared")
+        sch.set_scope("c", "local")
+        sch.cache_read("c", "b", "shared", label="b_shared")
+        block_tiles(sch, "out", "p", "b_shared")
+
+    sch, module = lower([x, b, out], steps, CUDA)
+    inputs = exact_inputs(sch.workload)
+    (found,) = run_kernel(module, inputs)
+    np.testing.assert_array_equal(found, inputs[0][:, :10] @ inputs[1][:10] + inputs[0])
+
+
+def block_tiles(sch: lw.Schedule, out: str, *copies: str) -> None:
+    """Blocks of 4 x 16 sums of `c`, a thread each, in steps of four terms; `out` takes them, copies are a block's."""
+    rows, row = sch.split("c", "i", [None, 4])
+    steps, step = sch.split("c", "k", [None, 4])
+    sch.reorder("c", rows, row, "j", steps, step)
+    for loop, thread in ((rows, "blockIdx.x"), (row, "threadIdx.y"), ("j", "threadIdx.x")):
+        sch.bind("c", loop, thread)
+    sch.unroll("c", step)
+    sch.reverse_compute_at(out, "j", "c")
+    for copy in copies:
+        sch.compute_at(copy, rows, unit_loops=True)
+        _, thread_loop = sch.split(copy, sch.fuse(copy, *sch.get_loops(copy)[-2:]), [None, 16])
+        sch.bind(copy, thread_loop, "threadIdx.x")

@@ -47,6 +47,27 @@ def test_larger_windows_are_computed_in_parts(
     agree(layer(layout, images, rows, columns, padding, "float64", window), tile_size)
 
 
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize(
+    ("window", "tile_size", "images", "rows", "columns", "padding"),
+    [(5, 3, 1, 3, 2, 6), (5, 3, 2, 1, 1, 2), (7, 4, 1, 7, 7, 0), (3, 4, 1, 3, 3, 0), (6, 4, 1, 6, 1, 3)],
+)
+def test_images_of_one_pixel_and_padding_wider_than_windows(
+    layout: str, window: int, tile_size: int, images: int, rows: int, columns: int, padding: int
+) -> None:
+    agree(layer(layout, images, rows, columns, padding, "float64", window), tile_size)
+
+
+@pytest.mark.parametrize(
+    ("window", "dilation", "groups"), [((3, 5), 1, 1), ((3, 3), 2, 1), ((3, 3), 1, 2), ((2, 2), 1, 1)]
+)
+def test_other_windows_are_refused(window: tuple[int, int], dilation: int, groups: int) -> None:
+    data, kernel = te.placeholder((1, 4, 9, 9), name="data"), te.placeholder((4, 4 // groups, *window), name="kernel")
+    sch = lw.Schedule([data, kernel, topi.nn.conv2d_nchw(data, kernel, 1, 1, dilation, groups=groups)])
+    with pytest.raises(lw.ScheduleError, match="must be a convolution of square windows of 3x3 or more that move by 1"):
+        sch.winograd(convolution(sch))
+
+
 @pytest.mark.parametrize("output", [3, 4])
 def test_matrices_through_points_filter_exactly(output: int) -> None:
     one, rng = IN_PARTS[output], np.random.default_rng(0)

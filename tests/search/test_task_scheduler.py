@@ -42,9 +42,6 @@ pytestmark = pytest.mark.usefixtures("quick_measuring")
 SCRIPT = Path(__file__).parents[1] / "support" / "scheduling_script.py"
 
 
-# -- the scheduler --------------------------------------------------------------------------------------------------
-
-
 class Narrow(FakeSpace):
     """The candidates whose other decisions are good ones: 320, of which 9 are within 5% of the best."""
 
