@@ -33,8 +33,8 @@ class SkipPadding(ModulePass):
     """`conv(x, w)` -> `conv(x[...], w[...])` without the taps of the window that read padding everywhere.
 
     With `by_taps` also `conv(x, w)` -> `sum of pad(conv(x[tap], w[tap]))`, a product of matrices for each tap, for
-    convolutions of stride 1 whose taps are beside the data for much of the results: dilated ones whose window is as
-    large as the image. Where the weights are constant, and the multiply-adds saved are worth the bytes moved more.
+    dilated convolutions of stride 1 whose taps are beside the data for much of the results, as their window is as large
+    as the image. Where the weights are constant, and the multiply-adds saved are worth the bytes moved more.
     Weights that are infinite or no numbers are not multiplied with zeros then.
     """
 
@@ -140,7 +140,13 @@ def _cut(place: Before, value: SSAValue, first: int, ranges: Sequence[tuple[int,
 
 
 def _gains(op: ApplyOp, axes: Sequence[_Axis]) -> bool:
-    """True where taps one by one save multiply-adds that are worth the slices, and results in parts."""
+    """True where taps of a dilated window, one by one, save multiply-adds worth the slices, and results in parts.
+
+    Taps side by side read what is in the first-level cache already: a window of 3x3x3 over 512 channels of 2x7x7 leaves
+    0.55 of its multiply-adds so, and took 1.06 times as long on one core of a Zen 5, 1.15 times on two.
+    """
+    if all(axis.dilation == 1 for axis in axes):
+        return False
     if op.operator.data == "depthwise_conv2d" or option(op, "groups") != 1 or option(op, "rounds"):
         return False
     if any(axis.stride != 1 for axis in axes) or not is_constant(op.inputs[1]) or dtype_of(op.inputs[0]) != "float32":

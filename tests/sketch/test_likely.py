@@ -61,7 +61,7 @@ def test_no_candidate_that_is_looked_at_has_a_lower_estimate() -> None:
 
 @pytest.mark.slow(1.2)
 def test_the_shipped_model_likes_no_sketch_better_than_the_one_it_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = lw.SearchTask(lambda: matmul(128, 768, 770), target="cuda model=h200")
+    task = lw.SearchTask(lambda: conv2d_nhwc(1, 28, 28, 128, 128, 3, 3), target="cuda model=h200")
     model = shipped_model("cuda")
     assert model is not None
     assert task.default_schedule == likeliest(task.sketches, model)
