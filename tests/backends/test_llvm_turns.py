@@ -16,7 +16,7 @@ def test_runs_go_on_from_the_copy_that_is_next() -> None:
     x, w = np.zeros(4, np.float32), np.arange(16, dtype=np.float32)
 
     def read(number: int) -> list[tuple[int, list[int | None]]]:
-        """How often each sequence is run, and where its calls read `w`; `x` and the workspace never move."""
+        """Count the runs of each sequence, with the places its calls read `w` at; `x` and the workspace never move."""
         found = []
         for sequence, times in turns.sequences(1, [x, w], workspace, number, 1):
             calls = [sequence.pointers[n : n + 3] for n in sequence.first]

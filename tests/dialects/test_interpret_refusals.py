@@ -1,4 +1,4 @@
-"""What the interpreter of launches refuses, naming the operations: races, divergent barriers, unwritten memory."""
+"""Refusals of the interpreter of launches, naming the operations: races, divergent barriers, unwritten memory."""
 
 import re
 

@@ -90,7 +90,7 @@ def test_factors_of_one_copy_that_end_along_other_axes_stay() -> None:
 
 
 def test_copies_that_others_read_stay() -> None:
-    """What is beyond the terms of the sum is read behind it."""
+    """Elements beyond the terms of the sum are read behind it."""
     x, b = te.placeholder((16, 16), "float32", "x"), te.placeholder((12, 16), "float32", "b")
     k = te.reduce_axis((0, 10), "k")
     p = te.compute((16, 16), lambda i, j: x[i, j], name="p")

@@ -77,7 +77,7 @@ def hold_returned_views(device: str) -> None:
 
 
 def hold_results_of_no_input(device: str) -> None:
-    """What depends on no input is new memory in each call, so that a caller may write into it."""
+    """Results that depend on no input are new memory in each call, so that a caller may write into them."""
     module = torch.nn.Linear(3, 4).eval().to(device)
     watched = Watched(lambda: (module.weight * 2 + 1, torch.arange(3, device=device) * 2 + 1))
     with torch.no_grad():
