@@ -8,12 +8,12 @@ from itertools import product
 from math import prod
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
+from ...dialects.element import FLOAT32_BYTES
 from ...dialects.graph import ApplyOp
 from ...topi.arguments import padding_of, spread
 from ..types import dtype_of, shape_of
@@ -42,23 +42,22 @@ class SkipPadding(ModulePass):
     by_taps: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for found in _convolutions(op):
-            axes = _axes_of(found)
+        for found, axes in _convolutions(op):
             if any(axis.taps != (0, axis.window) for axis in axes):
                 replace(found, [_without_taps(found, axes)])
-        for found in _convolutions(op) if self.by_taps else ():
-            axes = _axes_of(found)
+        for found, axes in _convolutions(op) if self.by_taps else ():
             if _gains(found, axes):
                 replace(found, [_sum_of_taps(found, axes)])
 
 
-def _convolutions(op: ModuleOp) -> list[ApplyOp]:
-    """Return the convolutions of all networks in a module that have zeros around their data, if anything.
+def _convolutions(op: ModuleOp) -> list[tuple[ApplyOp, list[_Axis]]]:
+    """Return the convolutions of a module that have zeros around their data, if anything, and the axes of each.
 
     Those that read zeros alone stay, as nothing is left of their data without them.
     """
     padded = [each for each in applied(op) if each.operator.data in _WITH_TAPS and not option(each, "pad_value")]
-    return [each for each in padded if all(axis.reads_data for axis in _axes_of(each))]
+    found = [(each, _axes_of(each)) for each in padded]
+    return [(each, axes) for each, axes in found if all(axis.reads_data for axis in axes)]
 
 
 class _Axis(NamedTuple):
@@ -153,26 +152,26 @@ def _gains(op: ApplyOp, axes: Sequence[_Axis]) -> bool:
         return False
     first, given, made = _first(op), shape_of(op.inputs[0]), shape_of(op.outputs[0])
     channels, filters = (shape[-1] if first == 1 else shape[1] for shape in (given, made))
-    left = given[0] * sum(prod(len(inside) for inside in tap) for tap in _insides(axes))
+    left = given[0] * sum(prod(map(len, inside)) for _, inside in _taps(axes))
     everything = given[0] * prod(axis.results * axis.window for axis in axes)
     moved = 2 * (left * filters + prod(given) * _parts_cut(axes[1:]))
-    itemsize = np.dtype(dtype_of(op.inputs[0])).itemsize
     saved = (everything - left) * channels * filters
-    return left <= MOST_LEFT * everything and saved >= PER_BYTE * itemsize * moved
+    return left <= MOST_LEFT * everything and saved >= PER_BYTE * FLOAT32_BYTES * moved
 
 
 def _parts_cut(axes: Sequence[_Axis]) -> float:
     """Return the elements of data that are cut out for all taps along some axes, as a part of all data."""
     return sum(
-        prod(len(inside) / axis.extent for inside, axis in zip(tap, axes, strict=True))
-        for tap in _insides(axes)
-        if any(len(inside) < axis.extent for inside, axis in zip(tap, axes, strict=True))
+        prod(len(own) / axis.extent for own, axis in zip(inside, axes, strict=True))
+        for _, inside in _taps(axes)
+        if any(len(own) < axis.extent for own, axis in zip(inside, axes, strict=True))
     )
 
 
-def _insides(axes: Sequence[_Axis]) -> Iterator[tuple[range, ...]]:
+def _taps(axes: Sequence[_Axis]) -> Iterator[tuple[tuple[int, ...], tuple[range, ...]]]:
+    """All taps of a window, and along each axis the results for which one reads data."""
     for taps in product(*(range(axis.window) for axis in axes)):
-        yield tuple(axis.inside(tap) for axis, tap in zip(axes, taps, strict=True))
+        yield taps, tuple(axis.inside(tap) for axis, tap in zip(axes, taps, strict=True))
 
 
 def _sum_of_taps(op: ApplyOp, axes: Sequence[_Axis]) -> SSAValue:
@@ -183,8 +182,7 @@ def _sum_of_taps(op: ApplyOp, axes: Sequence[_Axis]) -> SSAValue:
     place = Before(op)
     parts: list[SSAValue] = []
     whole: list[SSAValue] = []
-    for taps in product(*(range(axis.window) for axis in axes)):
-        inside = [axis.inside(tap) for axis, tap in zip(axes, taps, strict=True)]
+    for taps, inside in _taps(axes):
         if not all(inside):
             continue
         part = _of_a_tap(op, place, axes, taps, inside)

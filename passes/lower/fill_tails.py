@@ -19,6 +19,7 @@ from ..analysis.access import consumers, shared_loops, shares_a_block, writers
 from ..analysis.matrix_product import TENSORIZE
 from ..analysis.nest import fresh_name, functions_on_loops, loops_reduced, ranges_of
 from ..schedule._marks import PIPELINE_BULK, PIPELINE_REGISTERS
+from ..schedule._stages import is_copy
 from ._steps import note_step, require_after
 from .carry_sums import CarrySums
 
@@ -180,11 +181,11 @@ def _read(block: BlockOp, load: LoadOp, condition: IndexExpr) -> _Read | None:
 def _copy_of(load: LoadOp) -> BlockOp | None:
     """The one block that writes what is read, where it is a copy of elements at its own iterators."""
     found = writers(load.buffer)
-    if len(found) != 1 or found[0].is_reduction or len(found[0].outputs) != 1 or len(found[0].loads) != 1:
+    if len(found) != 1 or not is_copy(found[0]):
         return None
     (copy,) = found
     plain = all(e.as_axis() is not None for e in copy.write_indices[0])
-    return copy if plain and copy.yielded[0] is copy.loads[0].result and not copy.loads[0].positions else None
+    return copy if plain and not copy.loads[0].positions else None
 
 
 def _fixed(block: BlockOp) -> set[str]:

@@ -117,9 +117,11 @@ class TaskTuner:
         self.measurer = measurer
         self._progress = progress_of(options.progress)
         self._records = RecordKeeping(options.records, self._progress.note)
-        self.run_off = RunOff(task, options, self.state, self.trials, self._deadline, self._progress, self._records)
-        if task.target.startswith("llvm") and measurer.options.runners is None:
-            self.run_off.later_laps = 1 / measurer.options.timing.repeat  # of kernels that the runner keeps
+        kept = task.target.startswith("llvm") and measurer.options.runners is None  # kernels, by the runner here
+        later_laps = 1 / measurer.options.timing.repeat if kept else 1.0
+        self.run_off = RunOff(
+            task, options, self.state, self.trials, self._deadline, self._progress, self._records, later_laps
+        )
         model = options.cost_model
         self.model = make_model(model, options.seed) if isinstance(model, str) else model
         self._waiting: dict[int, Trial] = {}

@@ -42,7 +42,7 @@ class RunOff:
     deadline: Deadline
     progress: Progress
     records: RecordKeeping
-    later_laps: float = 1.0
+    later_laps: float
     """Part of the time of a trial's run that a lap after the first takes: all, where kernels are loaded anew."""
     last_winner: Record | None = None
     known_to_winner: int = 0

@@ -160,28 +160,21 @@ def test_resizing_that_pytorch_takes_apart_is_traced_whole_for_inference(mode: s
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("factor", [1.7, 0.77])
-@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
-@pytest.mark.few(1)
-def test_factors_that_give_no_whole_extents_find_the_elements_that_pytorch_does(mode: str, factor: float) -> None:
-    """Single precision decides of places between two elements: 8.5 / 1.7 is 5."""
-    x = torch.randn(1, 2, 20, 33)
+@pytest.mark.parametrize(
+    ("extents", "asked"),
+    [
+        *(((20, 33), {"mode": m, "scale_factor": f}) for m in ("nearest", "nearest-exact") for f in (1.7, 0.77)),
+        ((6, 14), {"mode": "nearest", "size": (74, 46)}),
+        ((6, 14), {"mode": "nearest-exact", "size": (37, 23)}),
+    ],
+)
+@pytest.mark.few(2)
+def test_nearest_elements_are_those_that_pytorch_finds(extents: tuple[int, int], asked: dict[str, Any]) -> None:
+    """Single precision decides of places between two elements: 8.5 / 1.7 is 5, 37 * 6 / 74 less than 3."""
+    x = torch.randn(1, 2, *extents)
 
     def function(x: Any) -> Any:
-        return F.interpolate(x, scale_factor=factor, mode=mode) * 2
-
-    call, _ = compiled(function, x)
-    torch.testing.assert_close(call(x), function(x))
-
-
-@pytest.mark.parametrize(("mode", "size"), [("nearest", (74, 46)), ("nearest-exact", (37, 23))])
-@pytest.mark.few(1)
-def test_extents_whose_quotient_is_rounded_find_the_elements_that_pytorch_does(mode: str, size: Any) -> None:
-    """37 * 6 / 74 is 3, and less in single precision, as 18.5 * 6 / 37 is."""
-    x = torch.randn(1, 2, 6, 14)
-
-    def function(x: Any) -> Any:
-        return F.interpolate(x, size=size, mode=mode) * 2
+        return F.interpolate(x, **asked) * 2
 
     call, _ = compiled(function, x)
     torch.testing.assert_close(call(x), function(x))
