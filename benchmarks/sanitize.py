@@ -74,10 +74,22 @@ def large_matmul() -> list[te.Tensor]:
     return [a, b, topi.matmul(a, b)]
 
 
+def uneven_matmul() -> list[te.Tensor]:
+    """Extents that no vector divides: rows that begin anywhere, zeros beyond the terms, edges that are dropped."""
+    a, b = te.placeholder((301, 323), name="a"), te.placeholder((323, 337), name="b")
+    return [a, b, topi.matmul(a, b)]
+
+
 def wide_conv() -> list[te.Tensor]:
     """By transforms of Winograd, whose products are a batch, and directly."""
     data, kernel = te.placeholder((8, 128, 14, 13), name="data"), te.placeholder((128, 128, 3, 3), name="kernel")
     return [data, kernel, topi.nn.conv2d_nchw(data, kernel, 1, 1)]
+
+
+def wide_window() -> list[te.Tensor]:
+    """A window of 5x5: parts of it by transforms of Winograd, which share the inverse."""
+    data, kernel = te.placeholder((4, 64, 28, 27), name="data"), te.placeholder((64, 64, 5, 5), name="kernel")
+    return [data, kernel, topi.nn.conv2d_nchw(data, kernel, 1, 2)]
 
 
 def softmax() -> list[te.Tensor]:
@@ -150,7 +162,9 @@ WORKLOADS: tuple[Callable[[], list[te.Tensor]], ...] = (
     depthwise,
     matmul,
     large_matmul,
+    uneven_matmul,
     wide_conv,
+    wide_window,
     softmax,
     sums,
     half_matmul,
@@ -201,7 +215,7 @@ def find_sanitizer() -> str:
 
 
 def draw(workloads: Sequence[Callable[[], list[te.Tensor]]], target: str, samples: int, seed: int) -> list[Sample]:
-    """Compile the default of each sketch of each workload, and candidates from anywhere within the limits."""
+    """Compile each workload's untuned choice, the default of each of its sketches and candidates from anywhere."""
     from loopwright.backends.cuda.device import build
 
     rng = np.random.default_rng(seed)
@@ -225,7 +239,7 @@ def draw(workloads: Sequence[Callable[[], list[te.Tensor]]], target: str, sample
 
 
 def schedules_of(task: lw.SearchTask, samples: int, rng: np.random.Generator) -> list[str]:
-    found: dict[str, None] = {}
+    found: dict[str, None] = {task.default_schedule: None}
     for sketch in generate_sketches(task.module, task.target):
         rows = rng.integers(0, [len(h.choices) for h in sketch.holes], size=(2000, len(sketch.holes)))
         rows = np.concatenate([sketch.default[None], rows])
