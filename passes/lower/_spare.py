@@ -23,7 +23,7 @@ _KEPT_FREE = 2048
 descriptors starts at a multiple of 1,024."""
 
 _ALIGNED_BYTES = 128
-"""What the copy engine asks of the place of a box (CUDA C++ Programming Guide); a vector asks for less."""
+"""Alignment of a box that the copy engine brings, more than a vector's (CUDA C++ Programming Guide)."""
 
 
 def with_spare(func: FuncOp, places: Mapping[SSAValue, Placement], most_bytes: int) -> dict[SSAValue, Placement]:
@@ -55,7 +55,7 @@ def with_spare(func: FuncOp, places: Mapping[SSAValue, Placement], most_bytes: i
 
 
 def _beyond(block: BlockOp, places: Mapping[SSAValue, Placement]) -> dict[SSAValue, int]:
-    """How many elements a block reads behind buffers in shared memory, where these are few."""
+    """Numbers of elements that a block reads behind buffers in shared memory, where these are few."""
     found: dict[SSAValue, int] = {}
     bound, ranges = block.bound, ranges_of(block.enclosing_loops)
     for load in block.loads:

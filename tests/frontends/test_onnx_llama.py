@@ -107,7 +107,7 @@ def data() -> npt.NDArray[np.float32]:
 
 
 def right() -> Any:
-    """What ONNX's reference implementation gives."""
+    """The result of ONNX's reference implementation."""
     found: Any = ReferenceEvaluator(block()).run(None, {"x": data()})
     return found[0]
 
