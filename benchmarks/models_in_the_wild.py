@@ -21,7 +21,6 @@ trace.
 from __future__ import annotations
 
 import argparse
-import copy
 import fcntl
 import json
 import os
@@ -34,20 +33,17 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from in_onnxruntime import session_of
 from rounds import PAUSE_S, POOL_PAUSE_S, Timer, in_turn, medians_in_turn
+from wild_ways import PEERS, WAYS, Row, Tensors, target_of, threads_of
 
 TOLERANCE = {"float32": 1e-3, "float16": 2e-2, "bfloat16": 1e-1}
 """Of the largest value of an output, in each type; twice what eager PyTorch deviates by in that type is right, too."""
 LEAST_CHANGE = 1e-3
 """Outputs that change less with the inputs, as a part of the largest value, say nothing about what computed them."""
 
-Tensors = list[Any]
-Row = dict[str, Any]
 COMPILED = "compiled"
 """The status of a row that is not timed yet."""
 
@@ -81,9 +77,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("models", nargs="*", help="names, or beginnings of names (default: all)")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--sizes", choices=["small", "real"], default="small", help="of images, texts and depth")
-    parser.add_argument("--via", choices=list(_WAYS), default="torch.compile")
+    parser.add_argument("--via", choices=list(WAYS), default="torch.compile")
     parser.add_argument("--dtype", choices=list(TOLERANCE), default="float32", help="of weights and inputs")
-    parser.add_argument("--peers", nargs="*", choices=list(_PEERS), default=[])
+    parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=[])
     parser.add_argument("--threads", type=int, help="of all, on a CPU (default: the CPUs that are allowed)")
     parser.add_argument("--cpu-time", action="store_true", help="time by the CPU's seconds, of one thread")
     parser.add_argument("--limit-s", type=float, default=120, help="until a model is compiled; it is ended then")
@@ -201,7 +197,7 @@ def measured(name: str, options: argparse.Namespace) -> Iterator[Row]:
 
     turn = os.open(options.worker, os.O_RDONLY)  # closed, and so unlocked, by the end of the process
     fcntl.flock(turn, fcntl.LOCK_SH)
-    torch.set_num_threads(_threads(options))
+    torch.set_num_threads(threads_of(options))
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch._dynamo.config.allow_rnn = True  # otherwise nn.LSTM and nn.GRU stay out of graphs
     with torch.no_grad():
@@ -240,7 +236,7 @@ def _compiled(name: str, options: argparse.Namespace) -> tuple[Row, dict[str, Ca
         eager_error = _error(_flat(model(*others)), wanted)
         start_s = time.perf_counter()
         try:
-            run, described = _WAYS[options.via](model, inputs, _target(options))
+            run, described = WAYS[options.via](model, inputs, target_of(options))
             run(*inputs)
         except Exception as error:  # of compilers that take all there is: a row of the table
             return {"status": "failed", "why": f"{type(error).__name__}: {error}"[:600]}, {}
@@ -253,7 +249,7 @@ def _compiled(name: str, options: argparse.Namespace) -> tuple[Row, dict[str, Ca
         functions = {"eager_ms": lambda: model(*inputs), "ours_ms": lambda: run(*inputs)}
         for peer in options.peers:
             try:
-                functions[f"{peer}_ms"], row[f"{peer}_first_s"] = _PEERS[peer](model, inputs, options)
+                functions[f"{peer}_ms"], row[f"{peer}_first_s"] = PEERS[peer](model, inputs, options)
             except Exception as error:  # the model is still ours to time
                 row[f"{peer}_failed"] = f"{type(error).__name__}: {error}"[:300]
     left = sorted({str(w.message)[:300] for w in said if "runs in PyTorch" in str(w.message)})
@@ -262,76 +258,6 @@ def _compiled(name: str, options: argparse.Namespace) -> tuple[Row, dict[str, Ca
 
 def _cast(tensors: Sequence[Any], dtype: Any) -> Tensors:
     return [x.to(dtype) if x.is_floating_point() else x for x in tensors]
-
-
-def _threads(options: argparse.Namespace) -> int:
-    return options.threads or len(os.sched_getaffinity(0))
-
-
-def _target(options: argparse.Namespace) -> str:
-    if options.device == "cuda":
-        return "cuda"
-    return f"llvm cores={options.threads}" if options.threads else "llvm"
-
-
-def _inductor(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Peer:
-    """Compile a model by PyTorch's own backend of `torch.compile`."""
-    import torch
-
-    run = torch.compile(model, backend="inductor")
-    return lambda: run(*inputs), _first_s(run, inputs, 1)
-
-
-def _inductor_replayed(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Peer:
-    """Compile a model by PyTorch's own backend, with CUDA graphs: the second call captures them."""
-    import torch
-
-    run = torch.compile(model, mode="reduce-overhead")
-    return lambda: run(*inputs), _first_s(run, inputs, 3)
-
-
-def _first_s(run: Callable[..., object], inputs: Sequence[Any], calls: int) -> float:
-    """Seconds of the first calls of what PyTorch's own backend compiles, whose processes end then."""
-    from torch._inductor.async_compile import shutdown_compile_workers
-
-    start_s = time.perf_counter()
-    for _ in range(calls):
-        run(*inputs)
-    taken_s = time.perf_counter() - start_s
-    shutdown_compile_workers()
-    return taken_s
-
-
-def _onnxruntime(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Peer:
-    """Export a model for onnxruntime, on a CPU; the seconds are with those of the export."""
-    start_s = time.perf_counter()
-    call = session_of(model, inputs, _threads(options))
-    call()
-    return call, time.perf_counter() - start_s
-
-
-def _replayed(model: Any, inputs: Sequence[Any], options: argparse.Namespace) -> Peer:
-    """Capture eager PyTorch in a CUDA graph; convolutions of images in the layout that PyTorch computes fastest."""
-    import torch
-    from torch_cuda import captured
-
-    start_s = time.perf_counter()
-    if any(isinstance(module, torch.nn.Conv2d) for module in model.modules()):
-        model = copy.deepcopy(model).to(memory_format=torch.channels_last)
-        inputs = [x.to(memory_format=torch.channels_last) if x.ndim == 4 else x for x in inputs]
-    replay = captured(torch, lambda: model(*inputs))
-    replay()
-    return replay, time.perf_counter() - start_s
-
-
-Peer = tuple[Callable[[], object], float]
-"""A call, and the seconds that the first one took."""
-_PEERS: dict[str, Callable[[Any, Sequence[Any], argparse.Namespace], Peer]] = {
-    "inductor": _inductor,
-    "inductor_replayed": _inductor_replayed,
-    "onnxruntime": _onnxruntime,
-    "replayed": _replayed,
-}
 
 
 def _timed(functions: Mapping[str, Callable[[], object]], options: argparse.Namespace) -> Row:
@@ -365,83 +291,6 @@ def _by_events(call: Callable[[], object]) -> Timer:
         return float(start.elapsed_time(end)) / 1e3
 
     return timed
-
-
-def _by_compile(model: Any, inputs: Sequence[Any], target: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
-    import torch
-
-    import loopwright as lw
-
-    def described() -> Row:
-        found = lw.torch.explain(model, *inputs)
-        return {
-            "flops": found.flops_share,
-            "regions": sum(len(graph.regions) for graph in found.graphs),
-            "breaks": sum(found.breaks.values()),
-            "stays": {f"{name}: {why}": n for (name, why), n in found.stays.items()},
-        }
-
-    return torch.compile(model, backend=lw.torch.backend, options={"target": target}), described
-
-
-def _by_export(model: Any, inputs: Sequence[Any], target: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
-    import torch
-
-    import loopwright as lw
-
-    return _network(lw.from_exported(torch.export.export(model, tuple(inputs))), target)
-
-
-def _by_onnx(model: Any, inputs: Sequence[Any], target: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
-    import torch
-
-    import loopwright as lw
-
-    try:
-        program = torch.onnx.export(model, tuple(inputs), dynamo=True, verbose=False)
-    except torch.onnx.errors.OnnxExporterError:  # of an operator without a form in ONNX, but with one in core ATen
-        exported = torch.export.export(model, tuple(inputs)).run_decompositions()
-        program = torch.onnx.export(exported, tuple(inputs), dynamo=True, verbose=False)
-    return _network(lw.from_onnx(program.model_proto), target)
-
-
-def _network(net: Any, target: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
-    """A network as a function of tensors, by way of arrays."""
-    import torch
-
-    import loopwright as lw
-
-    compiled = lw.compile(net, target)
-    executor = compiled.executor()
-    device = "cuda" if target.startswith("cuda") else "cpu"
-
-    def run(*tensors: Any) -> Tensors:
-        for k, tensor in enumerate(tensors):
-            executor.set_input(k, tensor.cpu().numpy())
-        executor.run()
-        return [torch.from_numpy(executor.get_output(k)).to(device) for k in range(len(executor.output_names))]
-
-    return run, lambda: {"flops": 1.0, "regions": len(compiled.plan.steps)}
-
-
-def _by_peer(peer: str, model: Any, inputs: Sequence[Any], _: str) -> tuple[Callable[..., Any], Callable[[], Row]]:
-    """A peer in the place of ours, in processes of its own: those of PyTorch's that take other inputs."""
-    import torch
-
-    mode = "reduce-overhead" if peer == "inductor_replayed" else None
-    run = torch.compile(model, mode=mode)
-    for _ in range(3 if mode else 1):
-        run(*inputs)
-    return run, dict
-
-
-_WAYS = {
-    "torch.compile": _by_compile,
-    "export": _by_export,
-    "onnx": _by_onnx,
-    "inductor": partial(_by_peer, "inductor"),
-    "inductor_replayed": partial(_by_peer, "inductor_replayed"),
-}
 
 
 def _flat(results: Any) -> Tensors:

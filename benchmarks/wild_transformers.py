@@ -77,6 +77,22 @@ def _gpt2_decode(small: bool) -> Built:
     return model, (tokens(50257, 1, 1), floats(layers, 1, 12, past, 64), floats(layers, 1, 12, past, 64))
 
 
+def _llama_prefill(small: bool) -> Built:
+    """Blocks of TinyLlama's width: rotary positions, keys that heads share, norms by the root mean square, SwiGLU."""
+    transformers = _transformers()
+    config = transformers.LlamaConfig(
+        vocab_size=32000,
+        hidden_size=256 if small else 2048,
+        intermediate_size=704 if small else 5632,
+        num_hidden_layers=2 if small else 4,
+        num_attention_heads=8 if small else 32,
+        num_key_value_heads=2 if small else 4,
+        max_position_embeddings=2048,
+    )
+    model = transformers.LlamaForCausalLM(config)
+    return Logits(model, ("input_ids",), use_cache=False), (tokens(32000, 1, 16 if small else 64),)
+
+
 def _encoder_of(name: str, inputs: Callable[[bool], tuple[Tensor, ...]], **options: Any) -> Builder:
     """A model by the name of its class that takes one tensor, of published widths and of less layers where small."""
 
@@ -130,6 +146,7 @@ TEXT: dict[str, Builder] = {
     "hf_distilbert": _text("DistilBertModel", 30522),
     "hf_gpt2_decode": _gpt2_decode,
     "hf_gpt2_prefill": _gpt2_prefill,
+    "hf_llama_prefill": _llama_prefill,
     "hf_segformer_b0": _encoder_of("SegformerForSemanticSegmentation", _pixels(512), num_labels=150),
     "hf_t5_encoder": _encoder_of(
         "T5EncoderModel", lambda small: (tokens(32128, 1, 16 if small else 128),), num_layers=6

@@ -55,7 +55,7 @@ def attention_before(op: ApplyOp, form: Form) -> list[ApplyOp]:
     if any(n % form.tile for n in sizes):
         return []
     fits = form.tile <= shape[-1] <= form.most_keys and max(sizes) <= MOST_ELEMENTS
-    if form.most_keys and not (fits and _is_in_rows(scored[0], op)):
+    if form.most_keys and not (fits and _is_in_rows(scored[0], op) and _has_keys_of_its_own(scored[0])):
         return []
     return [*scored, softmax, op]
 
@@ -106,6 +106,14 @@ def _is_in_rows(scores: ApplyOp, total: ApplyOp) -> bool:
     if is_on_units(scores) or is_on_units(total):
         return False
     return queries[-1] == keys[-1] and keys[-1] not in scored and is_value and len(given) == 3
+
+
+def _has_keys_of_its_own(scores: ApplyOp) -> bool:
+    """True where queries differ from row to row alone: no rule has heads that share keys in one kernel of float32."""
+    axes = product_axes(scores)
+    assert axes is not None
+    _, keys, scored = axes
+    return len(set(scored) - set(keys)) == 1
 
 
 def _extents(op: ApplyOp) -> tuple[list[int], list[int]]:

@@ -30,7 +30,8 @@ class FlattenSoftmax(ModulePass):
     Models keep batch and heads apart, (batch, heads, rows, keys), but for their products: in one shape scores, masks,
     softmax and weighted sum are read axis by axis. Masks with an axis for one of the two are written for both where
     they are small; where they are not, or where there are fewer than `least_rows`, all stays. Where a product reads
-    softmax as it is, steps before that take its shape instead: softmax(f(reshape(g(reshape(x))))) -> softmax(f(g(x))).
+    softmax as it is, or in as many rows of other heads, steps before that take its shape instead:
+    softmax(f(reshape(g(reshape(x))))) -> softmax(f(g(x))).
     What a try leaves that comes to nothing is dead.
     """
 
@@ -53,10 +54,13 @@ def _flatten(product: ApplyOp, least_rows: int) -> None:
     if shape[-2] < least_rows:
         return
     last = softmax.options.values.get("axis", -1) in (-1, len(apart) - 1)
-    if not last or len(apart) != len(shape) + 1 or apart[2:] != shape[1:]:
+    if not last or apart[-2:] != shape[-2:]:
         return
     before = Before(softmax)
-    data = _flat(softmax.inputs[0], apart, shape, before)
+    if len(apart) == len(shape) + 1 and apart[2:] == shape[1:]:
+        data = _flat(softmax.inputs[0], apart, shape, before)
+    else:
+        data = _without_views(softmax.inputs[0], shape, before)
     if data is not None:
         replace(view, [before.apply("softmax", data, label=softmax.outputs[0].name_hint, axis=len(shape) - 1)])
 

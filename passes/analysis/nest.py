@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, count
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -103,24 +104,17 @@ def made_up(name: str, number: int) -> str:
 
 def fresh_name(wanted: str, taken: Iterable[str]) -> str:
     """`wanted`, or `wanted_0`, `wanted_1`, ... where taken."""
-    used = set(taken)
-    if wanted not in used:
-        return wanted
-    number = 0
-    while f"{wanted}_{number}" in used:
-        number += 1
-    return f"{wanted}_{number}"
+    return _first_free((f"{wanted}_{number}" for number in count()), wanted, taken)
 
 
 def fresh_buffer_name(wanted: str, taken: Iterable[str]) -> str:
     """`wanted`, or `wanted2`, `wanted3`, ...: buffers are SSA names, which lose a suffix of digits behind `_`."""
+    return _first_free((f"{wanted}{number}" for number in count(2)), wanted, taken)
+
+
+def _first_free(others: Iterator[str], wanted: str, taken: Iterable[str]) -> str:
     used = set(taken)
-    if wanted not in used:
-        return wanted
-    number = 2
-    while f"{wanted}{number}" in used:
-        number += 1
-    return f"{wanted}{number}"
+    return next(name for name in chain((wanted,), others) if name not in used)
 
 
 def only_child(loop: ForOp | IfOp | VersionsOp) -> Operation | None:

@@ -113,7 +113,7 @@ def _place(buffer: SSAValue, owner: ForOp | None, uses: Sequence[Use], gpu: bool
     own = _own_threads(owner, [block for block, _ in uses]) if local else {}
     around = [_ranges_around(block, owner, shared, own) for block, _ in uses]
     kept = [_bounded(box, n) for box, n in zip(_boxes(uses, around, shared), shape, strict=True)]
-    if gpu and any(_runs_ahead(block, buffer) for block, _ in uses):
+    if gpu and any(runs_ahead(block, buffer) for block, _ in uses):
         kept[0] = Interval(ZERO, shape[0])
     if gpu and any(_is_read_in_bulk(block, buffer) for block, _ in uses):
         kept = [Interval(ZERO, extent) for extent in shape]
@@ -195,7 +195,7 @@ def _touched(
     return found
 
 
-def _runs_ahead(block: BlockOp, buffer: SSAValue) -> bool:
+def runs_ahead(block: BlockOp, buffer: SSAValue) -> bool:
     """True for a copy that `pipeline` has marked: the first dimension of its buffer are the stages."""
     return buffer in block.outputs and PIPELINE_STAGES in block.notes
 

@@ -30,7 +30,8 @@ class PlaceBuffers(ModulePass):
     Each allocation moves to the start of the innermost loop around all that uses it (but not into lanes), and is given
     its layout: which element is the first one kept, how many there are, their strides in elements. On a GPU, threads
     keep the part of a local buffer that is their own; a buffer that virtual threads tell apart has copies for them. In
-    shared memory some elements are to spare behind a buffer where registers beyond an edge are filled from there.
+    shared memory some elements are to spare behind a buffer, and behind each stage of a pipeline, where registers
+    beyond an edge are filled from there.
 
     Requires: loops told apart by name (`lw-tell-loops-apart`). No schedule step is legal on the result.
     """

@@ -19,7 +19,7 @@ from .nest_model import LAUNCH_S
 
 UNTUNED_TILE = 2
 """Extent of the tiles of windows of 3x3 that are taken without records. They are as exact as the direct way
-(docs/network.md has the errors of both), tiles of 4 are not."""
+(docs/winograd.md has the errors of both), tiles of 4 are not."""
 MULTIPLY_ADDS_PER_S = 1.3e11
 """Multiply-adds of a multiprocessor, both of direct convolutions and of what transforms leave of them: 17e12 in all. Of
 18 convolutions untuned ones reach 9e12 to 21e12, 13e12 to 21e12 of those above 500 million."""

@@ -204,7 +204,7 @@ sizes = st.integers(1, 16)
 def test_steps_of_an_axis_stay_when_another_is_known(
     a: int, b: int, c: int, gap: int, d: int, e: int, first: int
 ) -> None:
-    """What an expression grows by along one axis for all values of the others, it grows by for each of them."""
+    """An expression that grows by a step along one axis for all values of the others does so for each of them."""
     flat = axis("a") * (b * c * gap) + axis("b") * c + axis("c") + first
     ranges = {"a": (0, a - 1), "b": (0, b - 1), "c": (0, c - 1)}
     for whole in (flat // d * 977 + flat % d, flat // (d * e) * 977 + flat // d % e * 91 + flat % d):

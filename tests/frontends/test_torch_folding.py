@@ -1,9 +1,12 @@
 """Folding of what a graph computes from numbers alone, and reads at places that stay PyTorch's as they are dear."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S
 
 torch: Any = pytest.importorskip("torch")
 
@@ -14,6 +17,7 @@ from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
 from loopwright.frontends.torch.fx import name_of  # noqa: E402
 from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
 from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
+from loopwright.frontends.torch.whole_resizes import whole_resizes  # noqa: E402
 
 nn: Any = torch.nn
 F: Any = torch.nn.functional
@@ -158,6 +162,31 @@ def test_resizing_that_pytorch_takes_apart_is_traced_whole_for_inference(mode: s
     (wanted,) = torch.autograd.grad(function(x).sum(), x)
     (found,) = torch.autograd.grad(call(x).sum(), x)
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_functions_for_resizing_come_back_when_the_last_that_traces_is_done() -> None:
+    """Also of several threads, where the first to begin is the first to end, and of one that fails."""
+    operator = torch.ops.aten.upsample_bilinear2d.vec
+    before = dict(operator.py_kernels)
+    with whole_resizes(), whole_resizes():
+        removed = before.keys() - operator.py_kernels.keys()
+    assert removed and operator.py_kernels == before
+    began, ended = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with pytest.raises(RuntimeError, match="in the middle"), whole_resizes():
+            began.set()
+            assert ended.wait(PATIENCE_S)
+            assert not removed & operator.py_kernels.keys()
+            raise RuntimeError("in the middle")
+
+    with ThreadPoolExecutor(1) as threads:
+        with whole_resizes():
+            second = threads.submit(other)
+            assert began.wait(PATIENCE_S)
+        ended.set()
+        second.result()
+    assert operator.py_kernels == before
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from loopwright.frontends.torch.errors import TorchImportError  # noqa: E402
 
 
 def imported(function: Callable[[Any], Any], data: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """What a function gives as a network, and what PyTorch gives."""
+    """Results of a function as a network, and PyTorch's."""
 
     class Module(torch.nn.Module):
         """The function."""

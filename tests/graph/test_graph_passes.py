@@ -97,7 +97,7 @@ def test_every_convolution_takes_in_what_follows() -> None:
 
 
 def labels_of(net: lw.Network) -> list[str]:
-    """What the kernels of a grouped network are called."""
+    """Names of the kernels of a grouped network."""
     return [op.label.data for op in net.module.walk() if isinstance(op, GroupOp)]
 
 

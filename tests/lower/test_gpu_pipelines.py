@@ -199,6 +199,41 @@ def test_copies_of_shared_memory_go_through_registers() -> None:
     check([x, y], steps, by_itself=False)
 
 
+@pytest.mark.parametrize(("stages", "registers"), [(2, 1), (3, 0), (4, 1)])
+@pytest.mark.few(2)
+def test_each_stage_has_elements_to_spare_behind_it(stages: int, registers: int) -> None:
+    """Threads beyond column 33 read on behind row 8 of their stage: not what is copied for the next one, a data race.
+
+    A stage is 8 rows of 36 and the 28 behind them that are read, and begins at a multiple of 32 as it did.
+    """
+
+    def steps(sch: Schedule) -> None:
+        b_shared = sch.cache_read("c", "b", "shared", label="b_shared")
+        held = sch.cache_read("c", b_shared, "local")
+        sch.storage_align(b_shared, axis=0, factor=4, offset=0)
+        _, thread, lanes = sch.split("c", "j", [None, 32, 2])
+        k0, k1 = sch.split("c", "k", [None, 8])
+        sch.reorder("c", thread, k0, k1, "i", lanes)
+        sch.bind("c", thread, "threadIdx.x")
+        sch.vectorize("c", lanes)
+        sch.reverse_compute_at(sch.cache_write("c", "c", "local"), thread)
+        sch.compute_at(held, k1)
+        sch.vectorize(held, sch.get_loops(held)[-1])
+        sch.compute_at(b_shared, k0, unit_loops=True)
+        _, own = sch.split(b_shared, sch.fuse(b_shared, *sch.get_loops(b_shared)[-2:]), [None, 32])
+        sch.bind(b_shared, own, "threadIdx.x")
+        sch.software_pipeline("c", k0, stages, registers)
+
+    check(matmul(3, 33, 29), steps, by_itself=not registers)
+    _, module = lower(matmul(3, 33, 29), steps, CUDA)
+    (size,) = (
+        op.buffer.type.get_shape()[0]
+        for op in module.walk()
+        if isinstance(op, kernel.AllocOp) and op.label.data == "b_shared"
+    )
+    assert size == (stages - 1) * 320 + 316
+
+
 def written_out(sch: Schedule, stages: int, vector: int, turned: bool, depth: int, rows: int = 4) -> None:
     """A pipeline whose steps are written one after the other."""
     tile(sch, stages, 0, vector, turned, depth, rows)

@@ -15,7 +15,10 @@ import loopwright
 from loopwright.cli import command_names
 from loopwright.passes.discovery import primitive_stems
 
-TUNING = ("cli.md", "network.md", "tutorial_conv2d.md", "tutorial_network_gpu.md", "tutorial_network_mali.md")
+TUNING = (
+    *("cli.md", "network.md", "winograd.md"),
+    *("tutorial_conv2d.md", "tutorial_network_gpu.md", "tutorial_network_mali.md"),
+)
 """Pages that tune for longest."""
 DEAR = (
     *("explain.md", "extending.md", "fleet.md", "front_end.md", "mlir.md", "records.md", "search.md", "template.md"),

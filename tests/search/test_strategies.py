@@ -66,7 +66,7 @@ def speed_of(space: Space, row: Sequence[int]) -> float:
 def searched(
     strategy: Strategy, spaces: Sequence[Space], batches: int, count: int = 16, model: CostModel | None = None
 ) -> list[Proposal]:
-    """What is proposed in some batches, each of which is measured."""
+    """Proposals in some batches, each of which is measured."""
     known, found = model or make_model("linear"), list[Proposal]()
     for _ in range(batches):
         if strategy.learns:

@@ -129,6 +129,16 @@ def test_odd_extents_are_right(name: str) -> None:
     check_on_opencl(task.module, task.reference, schedules)
 
 
+@pytest.mark.parametrize("target", [H200, "cuda compute_capability=75", OPENCL])
+@pytest.mark.parametrize("shape", [(5, 33, 100), (1, 70, 33), (2, 96, 128)])
+@pytest.mark.few(3)
+def test_products_of_few_rows_are_free_of_races(shape: tuple[int, int, int], target: str) -> None:
+    """Threads beyond their last column read on behind their stage of a pipeline."""
+    task = task_of(matmul(*shape), target)
+    rng = np.random.default_rng(1)
+    check_interpreted(task.module, task.reference, [s.schedule(row) for s in task.sketches for row in s.sample(rng, 4)])
+
+
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.few(1)
 def test_odd_extents_are_right_when_interpreted_for_cuda(name: str) -> None:

@@ -56,7 +56,7 @@ def task() -> lw.SearchTask:
 
 @pytest.fixture(scope="module")
 def output(task: lw.SearchTask, log_file: Path) -> str:
-    """What the search prints."""
+    """Output of the search."""
     # "measure_ctx = LocalRPCMeasureContext(min_repeat_ms=300)": min_repeat_ms is the runner's, processes are a matter
     # of course. "num_measure_trials is the number of measurement trials", "RecordToFile": records=.
     options = lw.TuningOptions(num_measure_trials=TRIALS, records=log_file, verbose=True, final_candidates=1)

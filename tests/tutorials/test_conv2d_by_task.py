@@ -43,7 +43,7 @@ def cuda() -> lw.SearchTask:
 
 @pytest.fixture(scope="module")
 def output(task: lw.SearchTask, log_file: Path) -> str:
-    """What the search prints."""
+    """Output of the search."""
     # "TuningOptions(num_measure_trials=10, runner=measure_ctx.runner, measure_callbacks=[RecordToFile(log_file)], ...)"
     options = lw.TuningOptions(num_measure_trials=TRIALS, records=log_file, verbose=True, final_candidates=1)
     # "task.tune(tune_option)"

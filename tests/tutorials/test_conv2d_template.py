@@ -144,7 +144,7 @@ def task(template: Template) -> lw.TemplateTask:
 
 @pytest.fixture(scope="module")
 def log(task: lw.TemplateTask, log_file: Path) -> str:
-    """What tuning writes to the log."""
+    """Lines that tuning writes to the log."""
     # "logging.getLogger('autotvm').setLevel(logging.DEBUG)", "addHandler(logging.StreamHandler(sys.stdout))"
     logger, stream = logging.getLogger("loopwright.tuners"), StringIO()
     handler, level = logging.StreamHandler(stream), logger.level

@@ -109,7 +109,7 @@ def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def output(tasks: list[lw.TemplateTask], log_file: Path) -> str:
-    """What tuning prints."""
+    """Output of tuning."""
     tuning_option: dict[str, Any] = {
         "log_filename": str(log_file),
         "tuner": "xgb",

@@ -81,7 +81,7 @@ def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def output(network: lw.Network, log_file: Path) -> str:
-    """What tuning prints."""
+    """Output of tuning."""
     tasks, task_weights = lw.extract_tasks(network, TARGET)
     # "tuner = auto_scheduler.TaskScheduler(tasks, task_weights)"
     tuner = lw.TaskScheduler(tasks, task_weights)

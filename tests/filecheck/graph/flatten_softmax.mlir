@@ -71,3 +71,20 @@ func.func @apart(%q: tensor<2x3x4x6xf32>, %k: tensor<2x3x5x6xf32>, %m: tensor<1x
   %o = lw_graph.apply "einsum" (%p, %v) <equation = "abcd,abde->abce"> : (tensor<2x3x4x5xf32>, tensor<2x3x5x7xf32>) -> tensor<2x3x4x7xf32>
   func.return %o : tensor<2x3x4x7xf32>
 }
+
+// Heads in groups that share keys: steps that were written for heads as they are have the product's shape.
+// CHECK-LABEL: func.func @grouped
+func.func @grouped(%q: tensor<2x3x4x6xf32>, %k: tensor<2x5x6xf32>, %m: tensor<4x5xf32>, %v: tensor<2x5x7xf32>) -> tensor<2x3x4x7xf32> {
+  // CHECK: [[S:%.*]] = lw_graph.apply "einsum" (%q, %k)
+  %s = lw_graph.apply "einsum" (%q, %k) <equation = "abcd,aed->abce"> : (tensor<2x3x4x6xf32>, tensor<2x5x6xf32>) -> tensor<2x3x4x5xf32>
+  %h = lw_graph.apply "reshape" (%s) <shape = [6, 4, 5]> : (tensor<2x3x4x5xf32>) -> tensor<6x4x5xf32>
+  // CHECK-NEXT: [[Z:%.*]] = lw_graph.apply "add" ([[S]], %m) : (tensor<2x3x4x5xf32>, tensor<4x5xf32>) -> tensor<2x3x4x5xf32>
+  %z = lw_graph.apply "add" (%h, %m) : (tensor<6x4x5xf32>, tensor<4x5xf32>) -> tensor<6x4x5xf32>
+  %y = lw_graph.apply "reshape" (%z) <shape = [1, 6, 4, 5]> : (tensor<6x4x5xf32>) -> tensor<1x6x4x5xf32>
+  // CHECK-NEXT: [[P:%.*]] = lw_graph.apply "softmax" ([[Z]]) <axis = 3>
+  %p = lw_graph.apply "softmax" (%y) <axis = 3> : (tensor<1x6x4x5xf32>) -> tensor<1x6x4x5xf32>
+  %r = lw_graph.apply "reshape" (%p) <shape = [2, 3, 4, 5]> : (tensor<1x6x4x5xf32>) -> tensor<2x3x4x5xf32>
+  // CHECK-NEXT: lw_graph.apply "einsum" ([[P]], %v)
+  %o = lw_graph.apply "einsum" (%r, %v) <equation = "abcd,ade->abce"> : (tensor<2x3x4x5xf32>, tensor<2x5x7xf32>) -> tensor<2x3x4x7xf32>
+  func.return %o : tensor<2x3x4x7xf32>
+}
