@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, MemRefTyp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ..buffers import callers_shape
 from ..combiner import combine_op, identity
 from ..element import dtype_name, is_unsigned
 from ..errors import Error
@@ -63,7 +64,7 @@ def run_loops(module: ModuleOp | FuncOp, inputs: Sequence[np.ndarray[Any, Any]])
         dtype = dtype_name(argument.type.element_type)
         exact = dtype if is_unsigned(argument.type.element_type) else None  # NumPy takes large integers for floats
         with np.errstate(over="ignore"):
-            outputs.append(np.array(values, exact).astype(dtype).reshape(buffer_shape(argument)))
+            outputs.append(np.array(values, exact).astype(dtype).reshape(callers_shape(argument)))
     return outputs
 
 
