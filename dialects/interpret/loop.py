@@ -96,6 +96,12 @@ def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
     return {buffer: path[-1] if path else None for buffer, path in paths.items()}
 
 
+def _is_joined(loop: ForOp) -> bool:
+    """True for iterations whose partial results are joined: who comes first says where a sum begins."""
+    reduced = (block.bound[a.name] for block in blocks_in(loop) for a in block.axes if a.reduce)
+    return any(loop.loop_name in bound.axes() for bound in reduced)
+
+
 def outside_reduction(block: BlockOp, path: list[ForOp]) -> list[ForOp]:
     """Return the loops outside of the first one that the block reduces over; all of them where it is no reduction."""
     reduced = {name for a in block.axes if a.reduce for name in block.bound[a.name].axes()}
@@ -155,7 +161,8 @@ class _Source:
             self.lanes = None
             return
         counted = f"range({op.size})"
-        if op.loop_kind == "parallel" or "Idx" in op.loop_kind or op.loop_kind == "vthread":
+        at_once = op.loop_kind == "parallel" or "Idx" in op.loop_kind or op.loop_kind == "vthread"
+        if at_once and not _is_joined(op):
             counted = f"reversed({counted})"
         self.emit(depth, f"for {_loop(op.loop_name)} in {counted}:")
         for buffer in self.owned.get(op, ()):
