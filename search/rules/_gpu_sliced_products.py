@@ -38,12 +38,16 @@ from ._gpu_large_tiles import LARGE_UNROLLED
 from ._gpu_tile_plan import product_of
 from ._gpu_tiles import in_registers, join_parts
 
-LEAST_PRODUCTS = 3_000_000
+LEAST_PRODUCTS = 2_000_000
 """Multiply-adds of a product, at least. A choice: with fewer, most of the time is that of a launch. 14 convolutions of
-one tap with 3 to 6 million take 1 / 1.24 of the time of other structures (an H200), 28 with up to 10 1 / 1.17."""
-MOST_RESULTS = 1 << 22
-"""Results, at most. A choice: more keep all multiprocessors busy. Of ten products of one to three million results (an
-H200) two took 1 / 1.15 and 1 / 1.26 of the time, one 1.22 times as long by a tile that is not chosen any more."""
+one tap with 3 to 6 million take 1 / 1.24 of the time of other structures (an H200), 28 with up to 10 1 / 1.17, and
+192x14x14 to 64, of 2.4, 2.2 us for 2.7."""
+MOST_RESULTS, MOST_OF_SCATTERED = 1 << 22, 1 << 24
+"""Results, at most, and for pixels that are strided or no whole vectors, which other structures, of images, copy one by
+one as well. A choice: more keep all multiprocessors busy. Of ten products of one to three million results (an H200) two
+took 1 / 1.15 and 1 / 1.26 of the time, one 1.22 times as long by a tile that is not chosen any more. Of convolutions of
+one tap with 4 to 20 million six took 1.08 to 1.32 times as long and one 1 / 1.09, but of scattered pixels 1 / 1.68,
+1 / 1.28, 1 / 1.18 and 1.02; 2712x2910x568 is estimated at 1.1 times what it takes."""
 MOST_AXES = 4
 """Axes of the results, at most: those before rows and columns are on blocks of their own. A choice: two of a batch."""
 LEAST_COLUMNS, USUAL_ROWS = 32, (8, 4)
@@ -64,8 +68,8 @@ for 128x768x768 and 9.3, 20.1 for 128x3072x768 and 22.5. Written by hand (22 var
 such kernels took 8.8, 8.2, 7.2 and 18.2, the best with 4 or 8 slices, 5 to 12 rows by 4 to 12 columns in a thread."""
 
 
-def is_sliced(anchor: Anchor, target: Target) -> bool:
-    """True for a product of few results, as float32, on CUDA devices.
+def is_sliced(anchor: Anchor, target: Target, pixels: bool = False) -> bool:
+    """True for a product of few results, as float32, on CUDA devices; rows or columns may be `pixels` made one axis.
 
     Rows of a factor may begin anywhere: their elements are copied one by one then, and read as vectors all the same. On
     an H200 weighted 8x623x977x80 takes 32.2 us so and 42.0 otherwise, 12x152x293x80 6.0 and 8.8, 777x1025x513 32.0 and
@@ -80,12 +84,14 @@ def is_sliced(anchor: Anchor, target: Target) -> bool:
         return False
     results = prod(axis.extent for axis in anchor.spatial)
     work = results * terms.extent
-    if work < LEAST_PRODUCTS or results > MOST_RESULTS or terms.extent < LEAST_TERMS:
+    if work < LEAST_PRODUCTS or results > MOST_OF_SCATTERED or terms.extent < LEAST_TERMS:
         return False
     if columns.extent < LEAST_COLUMNS or not _tiles_of_rows(anchor):
         return False
     found = factors_of_product(anchor)
-    return found is not None and all(_is_plain(operand, rows.name, terms.name) for operand in found)
+    if found is None or not all(_is_plain(operand, rows.name, terms.name) for operand in found):
+        return False
+    return results <= MOST_RESULTS or (pixels and copied_at_once(run_of(found[1])) == 1)
 
 
 def rows_together(anchor: Anchor) -> int:
@@ -135,7 +141,7 @@ def _is_plain(operand: Operand, rows: str, terms: str) -> bool:
 
 
 def _lies_by(operand: Operand, columns: Axis, terms: Axis) -> bool:
-    """True for a factor whose columns lie side by side, or are laid out so: ahead (`packed_row`), or as it is copied."""
+    """True for a factor whose columns lie side by side, or are laid out so, ahead (`packed_row`) or when copied."""
     packed = columns.extent % VECTOR == 0 and may_be_packed_ahead(operand, (columns.name,))
     return packed or operand.steps_along(columns.name) or _is_strided(operand, terms.name)
 

@@ -75,7 +75,8 @@ class GpuTiling(SketchRule):
         def structures(anchor: Anchor) -> list[GpuVariant]:
             found = [] if anchor.block in joined else gpu_variants(anchor)
             kept = [variant for variant in found if target.kind == "cuda" or not (variant.large or variant.in_both)]
-            if kept and target.kind == "cuda" and is_sliced(product_seen_in(draft, anchor), target):
+            product = product_seen_in(draft, anchor) if kept and target.kind == "cuda" else anchor
+            if kept and is_sliced(product, target, product is not anchor):
                 kept.append(GpuVariant(anchor.spatial[-1:], sliced=True, large=True))
                 kept.append(GpuVariant(anchor.spatial[-1:], split=True, sliced=True, large=True))
             return kept
