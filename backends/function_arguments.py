@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import MemRefType, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
+from ..dialects.buffers import callers_shape
 from ..dialects.element import dtype_name
 from ..passes.analysis.argument_marks import CONSTANT, argument_attributes, packing_of
 from .signature import Argument
@@ -27,7 +28,7 @@ def arguments_of(function: FuncOp) -> tuple[Argument, ...]:
             Argument(
                 name.data if isinstance(name, StringAttr) else argument.name_hint or f"argument {position}",
                 dtype_name(buffer_type.element_type),
-                buffer_type.get_shape() if packing is None else packing.original_shape,
+                callers_shape(argument) if packing is None else packing.original_shape,
                 "lw.output" in marks,
                 CONSTANT in marks,
                 packing,

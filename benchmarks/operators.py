@@ -1,7 +1,8 @@
 """Operators of real networks (`operator_cases.py`) beside PyTorch, untuned and tuned: a table of both halves.
 
 `--half later` measures those of `later_cases.py`, which were listed when rules and models were done, `--half drawn
---seed N` those of shapes that are drawn at random (`drawn_cases.py`).
+--seed N` those of shapes that are drawn at random (`drawn_cases.py`), `--half one-tap` convolutions of one tap
+(`one_tap_cases.py`).
 
     python benchmarks/operators.py --target cuda --trials 64 --output operators.jsonl
 
@@ -37,6 +38,7 @@ import numpy as np
 from drawn_cases import drawn
 from in_onnxruntime import session_of
 from later_cases import LATER
+from one_tap_cases import one_tap
 from operator_cases import CASES, Case
 from rounds import PAUSE_S, POOL_PAUSE_S, calls_by_clock, clock_of_a_thread, medians_in_turn, runs_by_clock
 
@@ -45,8 +47,8 @@ from loopwright.backends.arrays import aligned_copy, aligned_empty
 from loopwright.search.sketch.likely import likeliest_candidate
 
 Row = dict[str, Any]
-HALVES = ("held-out", "shown", "later", "drawn")
-"""Lists of cases in the order they are measured; the last two are measured where they are asked for by name."""
+HALVES = ("held-out", "shown", "later", "drawn", "one-tap")
+"""Lists of cases in the order they are measured; the last three are measured where they are asked for by name."""
 PEERS = ("peer_s", "torch_s", "onnxruntime_s")
 """Timers of others, the faster of which is the peer."""
 AT_LEAST_S = {False: 0.005, True: 0.002}
@@ -117,7 +119,7 @@ def _options() -> argparse.Namespace:
 
 
 def _cases(options: argparse.Namespace) -> tuple[Case, ...]:
-    return (*CASES, *LATER, *drawn(options.seed))
+    return (*CASES, *LATER, *drawn(options.seed), *(one_tap() if "one-tap" in options.half else ()))
 
 
 def _asked(case: Case, options: argparse.Namespace) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, StringAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntAttr, MemRefType, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -18,6 +19,9 @@ from .layout import Layout, LayoutAttr, parse_layout
 from .names import check_name
 
 SCOPES = ("global", "shared", "local")
+
+SHAPE = "lw.shape"
+"""The attribute of an argument that has other dimensions than those in which callers give it."""
 
 SWIZZLES = (128, 64, 32)
 """Bytes within which chunks of 16 bytes change places: the 32 banks of shared memory, and parts of them (PTX ISA)."""
@@ -153,3 +157,11 @@ def buffer_shape(buffer: SSAValue) -> tuple[int, ...]:
     """Return the extents of a buffer."""
     assert isinstance(buffer.type, MemRefType)
     return buffer.type.get_shape()
+
+
+def callers_shape(argument: BlockArgument) -> tuple[int, ...]:
+    """Return the extents of what callers of a function give as an argument."""
+    func = argument.owner.parent_op()
+    marks = func.arg_attrs if isinstance(func, FuncOp) else None
+    shape = marks.data[argument.index].data.get(SHAPE) if marks is not None else None
+    return tuple(map(int, shape.get_values())) if isinstance(shape, DenseArrayBase) else buffer_shape(argument)

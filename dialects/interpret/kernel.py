@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp, UnitAttr, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from .. import kernel
+from ..buffers import callers_shape
 from ..element import dtype_name
 from . import tiles
 from .kernel_functions import Array, dtype_of, function_of
@@ -39,8 +40,8 @@ def run_kernel(module: ModuleOp | func.FuncOp, inputs: Sequence[Array], order: i
     results: list[Array] = []
     for argument, is_output in zip(block.args, outputs, strict=True):
         buffer_type = cast(MemRefType[Attribute], argument.type)
-        shape = buffer_type.get_shape()
         if is_output:
+            shape = callers_shape(argument)
             array = unwritten(math.prod(shape), buffer_type.element_type)
             results.append(array.reshape(shape))
         else:

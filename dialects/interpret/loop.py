@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, MemRefTyp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ..buffers import callers_shape
 from ..combiner import combine_op, identity
 from ..element import dtype_name, is_unsigned
 from ..errors import Error
@@ -63,7 +64,7 @@ def run_loops(module: ModuleOp | FuncOp, inputs: Sequence[np.ndarray[Any, Any]])
         dtype = dtype_name(argument.type.element_type)
         exact = dtype if is_unsigned(argument.type.element_type) else None  # NumPy takes large integers for floats
         with np.errstate(over="ignore"):
-            outputs.append(np.array(values, exact).astype(dtype).reshape(buffer_shape(argument)))
+            outputs.append(np.array(values, exact).astype(dtype).reshape(callers_shape(argument)))
     return outputs
 
 
@@ -93,6 +94,12 @@ def owning_loops(func: FuncOp) -> dict[SSAValue, ForOp | None]:
                     shared += 1
                 paths[buffer] = known[:shared]
     return {buffer: path[-1] if path else None for buffer, path in paths.items()}
+
+
+def _is_joined(loop: ForOp) -> bool:
+    """True for iterations whose partial results are joined: who comes first says where a sum begins."""
+    reduced = (block.bound[a.name] for block in blocks_in(loop) for a in block.axes if a.reduce)
+    return any(loop.loop_name in bound.axes() for bound in reduced)
 
 
 def outside_reduction(block: BlockOp, path: list[ForOp]) -> list[ForOp]:
@@ -154,7 +161,8 @@ class _Source:
             self.lanes = None
             return
         counted = f"range({op.size})"
-        if op.loop_kind == "parallel" or "Idx" in op.loop_kind or op.loop_kind == "vthread":
+        at_once = op.loop_kind == "parallel" or "Idx" in op.loop_kind or op.loop_kind == "vthread"
+        if at_once and not _is_joined(op):
             counted = f"reversed({counted})"
         self.emit(depth, f"for {_loop(op.loop_name)} in {counted}:")
         for buffer in self.owned.get(op, ()):

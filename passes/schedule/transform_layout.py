@@ -11,6 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.rewriter import Rewriter
 
+from ...dialects.buffers import callers_shape
 from ...dialects.index import IndexExpr
 from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, buffer_shape, buffer_type, scope_of
 from ..analysis.access import reads, writers
@@ -94,6 +95,10 @@ class TransformLayout(Primitive[Plan]):
         packing = packing_of(func, buffer.index)
         if packing is not None:
             raise self.error(f"'{self.buffer}' is packed already, as {', '.join(packing.layout)}", at=block)
+        if callers_shape(buffer) != buffer_shape(buffer):
+            raise self.error(
+                f"'{self.buffer}' has other dimensions than its callers give; pack it before that", at=block
+            )
 
     def rewrite(self, plan: Plan) -> None:
         forward = plan.layout.forward()

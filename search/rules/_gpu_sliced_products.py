@@ -38,18 +38,23 @@ from ._gpu_large_tiles import LARGE_UNROLLED
 from ._gpu_tile_plan import product_of
 from ._gpu_tiles import in_registers, join_parts
 
-LEAST_PRODUCTS = 10_000_000
-"""Multiply-adds of a product, at least: the smallest that were measured have as many (544x144x128 takes 2.8 us so on an
-H200, and 3.8 by other structures)."""
-MOST_RESULTS = 1 << 22
-"""Results, at most. A choice: more keep all multiprocessors busy. Of ten products of one to three million results (an
-H200) two took 1 / 1.15 and 1 / 1.26 of the time, one 1.22 times as long by a tile that is not chosen any more."""
+LEAST_PRODUCTS = 2_000_000
+"""Multiply-adds of a product, at least. A choice: with fewer, most of the time is that of a launch. 14 convolutions of
+one tap with 3 to 6 million take 1 / 1.24 of the time of other structures (an H200), 28 with up to 10 1 / 1.17, and
+192x14x14 to 64, of 2.4, 2.2 us for 2.7."""
+MOST_RESULTS, MOST_OF_SCATTERED = 1 << 22, 1 << 24
+"""Results, at most, and for pixels that are strided or no whole vectors, which other structures, of images, copy one by
+one as well. A choice: more keep all multiprocessors busy. Of ten products of one to three million results (an H200) two
+took 1 / 1.15 and 1 / 1.26 of the time, one 1.22 times as long by a tile that is not chosen any more. Of convolutions of
+one tap with 4 to 20 million six took 1.08 to 1.32 times as long and one 1 / 1.09, but of scattered pixels 1 / 1.68,
+1 / 1.28, 1 / 1.18 and 1.02; 2712x2910x568 is estimated at 1.1 times what it takes."""
 MOST_AXES = 4
 """Axes of the results, at most: those before rows and columns are on blocks of their own. A choice: two of a batch."""
-LEAST_SIDE = 32
-"""Rows and columns, at least: those of the smallest tiles, and what defaults have."""
-LEAST_TERMS = 64
-"""Terms of a product, at least: two slices of two fills of 16."""
+LEAST_COLUMNS, USUAL_ROWS = 32, (8, 4)
+"""Columns, at least: those of the smallest tiles; and threads and results of one along rows that defaults have."""
+LEAST_TERMS = 32
+"""Terms of a product, at least: two fills of two slices of 8. With 32 to 63 of them 14 convolutions of one tap take
+1 / 1.13 of the time of other structures (an H200), and with 8 to 31 filters as rows 19 take 1 / 1.36."""
 ROWS_THREADS, ROWS_INNER = (2, 4, 8, 12, 16), (2, 3, 4, 5, 6, 7, 8, 10, 12)
 """Threads, and results of a thread, along rows. Neighbouring threads have neighbouring rows, so that a warp's vectors
 are in different banks: with four or eight rows side by side in a thread they would be in the same ones."""
@@ -63,8 +68,8 @@ for 128x768x768 and 9.3, 20.1 for 128x3072x768 and 22.5. Written by hand (22 var
 such kernels took 8.8, 8.2, 7.2 and 18.2, the best with 4 or 8 slices, 5 to 12 rows by 4 to 12 columns in a thread."""
 
 
-def is_sliced(anchor: Anchor, target: Target) -> bool:
-    """True for a product of few results, as float32, on CUDA devices.
+def is_sliced(anchor: Anchor, target: Target, pixels: bool = False) -> bool:
+    """True for a product of few results, as float32, on CUDA devices; rows or columns may be `pixels` made one axis.
 
     Rows of a factor may begin anywhere: their elements are copied one by one then, and read as vectors all the same. On
     an H200 weighted 8x623x977x80 takes 32.2 us so and 42.0 otherwise, 12x152x293x80 6.0 and 8.8, 777x1025x513 32.0 and
@@ -79,19 +84,36 @@ def is_sliced(anchor: Anchor, target: Target) -> bool:
         return False
     results = prod(axis.extent for axis in anchor.spatial)
     work = results * terms.extent
-    if work < LEAST_PRODUCTS or results > MOST_RESULTS or terms.extent < LEAST_TERMS:
+    if work < LEAST_PRODUCTS or results > MOST_OF_SCATTERED or terms.extent < LEAST_TERMS:
         return False
-    if min(rows.extent, columns.extent) < LEAST_SIDE:
+    if columns.extent < LEAST_COLUMNS or not _tiles_of_rows(anchor):
         return False
     found = factors_of_product(anchor)
-    return found is not None and all(map(_is_plain, found))
+    if found is None or not all(_is_plain(operand, rows.name, terms.name) for operand in found):
+        return False
+    return results <= MOST_RESULTS or (pixels and copied_at_once(run_of(found[1])) == 1)
+
+
+def rows_together(anchor: Anchor) -> int:
+    """Neighbouring rows of a product that have the same columns: all, or those of a group."""
+    rows = anchor.spatial[-2]
+    return anchor.run_of(rows.name) if anchor.shared_by_all(rows.name) else rows.extent
+
+
+def _tiles_of_rows(anchor: Anchor) -> list[tuple[int, int]]:
+    """Threads, and results of a thread, of tiles that go into the rows, or that divide those of a group."""
+    together, groups = rows_together(anchor), rows_together(anchor) < anchor.spatial[-2].extent
+    pairs = [(threads, inner) for threads in ROWS_THREADS for inner in ROWS_INNER if threads * inner <= together]
+    return [pair for pair in pairs if not groups or together % prod(pair) == 0]
 
 
 def factors_of_product(anchor: Anchor) -> tuple[Operand, Operand] | None:
     """The factors by rows, with terms side by side, and by columns, which lie side by side; None for others."""
     (*_, rows, columns), (terms,) = anchor.spatial, anchor.reduce
+    if anchor.shared_by_all(rows.name):
+        anchor = anchor.within_runs(rows.name)
     by_rows = [o for o in anchor.operands if o.steps_along(terms.name) and rows.name in o.axes]
-    by_columns = [o for o in anchor.operands if columns.name in o.axes and _lies_by(o, columns)]
+    by_columns = [o for o in anchor.operands if columns.name in o.axes and _lies_by(o, columns, terms)]
     if len(by_rows) != 1 or len(by_columns) != 1 or by_rows[0].name == by_columns[0].name:
         return None
     found = by_rows[0], by_columns[0]
@@ -99,19 +121,29 @@ def factors_of_product(anchor: Anchor) -> tuple[Operand, Operand] | None:
 
 
 def run_of(operand: Operand) -> int:
-    """Elements of a row of a factor, which the next row begins behind."""
-    return buffer_shape(operand.buffer)[-1]
+    """Elements of a row of a factor, which the next row begins behind; one of what is read at a stride."""
+    steps = any(isinstance(atom, str) and c == 1 for atom, c in operand.indices[-1].terms)
+    return buffer_shape(operand.buffer)[-1] if steps else 1
 
 
-def _is_plain(operand: Operand) -> bool:
-    """True for a factor that is read at its axes, and whose tiles begin at multiples of a vector of a row."""
-    return all(e.const % VECTOR == 0 and len(e.axes()) <= 1 for e in operand.indices)
+def _is_strided(operand: Operand, terms: str) -> bool:
+    """True for a factor whose rows are not those of its buffer, as the pixels of a convolution with strides."""
+    return any(e.as_axis() is None and not e.is_constant and terms not in e.axes() for e in operand.indices)
 
 
-def _lies_by(operand: Operand, columns: Axis) -> bool:
-    """True for a factor whose columns lie side by side, or one that is laid out so ahead (`packed_row`)."""
+def _is_plain(operand: Operand, rows: str, terms: str) -> bool:
+    """True for a factor that is read at its axes, and whose tiles begin at multiples of a vector of a row.
+
+    Terms may begin elsewhere for each group of rows, unless they are strided, too.
+    """
+    groups = set() if _is_strided(operand, terms) else {rows}
+    return all(e.const % VECTOR == 0 and len(e.axes() - groups) <= 1 for e in operand.indices)
+
+
+def _lies_by(operand: Operand, columns: Axis, terms: Axis) -> bool:
+    """True for a factor whose columns lie side by side, or are laid out so, ahead (`packed_row`) or when copied."""
     packed = columns.extent % VECTOR == 0 and may_be_packed_ahead(operand, (columns.name,))
-    return packed or operand.steps_along(columns.name)
+    return packed or operand.steps_along(columns.name) or _is_strided(operand, terms.name)
 
 
 @dataclass(frozen=True)
@@ -148,6 +180,9 @@ def write_sliced(draft: Draft, anchor: Anchor, divided: bool, target: Target) ->
     draft.add(*plan.holes, plan.threads, plan.width, *plan.tiles)
     model = _model(plan, division, target)
     draft.limits.append(model.limit)
+    tile, together = plan.tiles[0].name, rows_together(anchor)
+    if together < anchor.spatial[-2].extent:
+        draft.limits.append(lambda c: np.asarray(together % c[tile] == 0))
     _write(draft, plan, model, division)
     if division is not None:
         model = replace(model, join=join_parts(draft, anchor.block, division).name)
@@ -172,7 +207,11 @@ def _fixed(block: str) -> tuple[Hole, Hole, Hole, Hole]:
 def _plan(anchor: Anchor) -> _Plan:
     block, factors = anchor.block, factors_of_product(anchor)
     assert factors is not None
-    rows = (_hole(block, "rows_threads", ROWS_THREADS, 8, "threads"), _hole(block, "rows_inner", ROWS_INNER, 4))
+    usual = min(_tiles_of_rows(anchor), key=lambda pair: (abs(prod(pair) - prod(USUAL_ROWS)), pair != USUAL_ROWS))
+    rows = (
+        _hole(block, "rows_threads", ROWS_THREADS, usual[0], "threads"),
+        _hole(block, "rows_inner", ROWS_INNER, usual[1]),
+    )
     columns = (
         _hole(block, "columns_virtual", COLUMNS_VIRTUAL, min(COLUMNS_VIRTUAL)),
         _hole(block, "columns_threads", COLUMNS_THREADS, 8, "threads"),
@@ -241,6 +280,7 @@ def _write(draft: Draft, plan: _Plan, model: SlicedModel, parts: Division | None
     """Sums of slices in registers of their threads, then in shared memory, where all threads add them up."""
     anchor = plan.anchor
     (terms,) = anchor.reduce
+    copies = _copies(draft, plan)
     fill, part, steps = draft.split(anchor.block, terms.name, (0, plan.slices, plan.step))
     others = [n for n in draft.loops(anchor.block) if n not in (fill, part, steps)]
     draft.order(anchor.block, (part, *others, fill, steps))
@@ -252,13 +292,11 @@ def _write(draft: Draft, plan: _Plan, model: SlicedModel, parts: Division | None
     grid = _results(draft, plan, division)
     draft.do(ComputeAt, block=copy, loop=grid, unit_loops=True)
     draft.do(SetScope, block=copy, scope="shared")
-    copies = []
-    for operand in plan.factors:
-        label = f"{operand.name}_shared"
-        draft.do(CacheRead, block=sums, buffer=operand.name, scope="shared", label=label)
+    for operand, label in zip(plan.factors, copies, strict=True):
+        if not _is_strided(operand, terms.name):
+            draft.do(CacheRead, block=sums, buffer=operand.name, scope="shared", label=label)
         draft.do(CacheRead, block=sums, buffer=label, scope="local", label=f"{label}_own")
-        copies.append(label)
-    rank = len(plan.factors[0].indices)
+    rank = len(draft.block(copies[0]).write_indices[0])
     draft.do(StorageAlign, block=copies[0], axis=rank - 2, factor=ALIGNED, offset=PADDING)
     draft.do(ComputeAt, block=sums, loop=grid, unit_loops=True)
     _tile(draft, plan, _Sums(sums, copy, grid), copies)
@@ -267,6 +305,19 @@ def _write(draft: Draft, plan: _Plan, model: SlicedModel, parts: Division | None
     draft.add(resident)
     draft.do(Pragma, block=sums, loop=grid, blocks_per_sm=resident)
     draft.settled |= {sums, copy, *copies, *(f"{label}_own" for label in copies)}
+
+
+def _copies(draft: Draft, plan: _Plan) -> list[str]:
+    """The blocks that are to copy factors; those of strided ones are made here, and have rows of their own."""
+    columns, terms = plan.anchor.spatial[-1].name, plan.anchor.reduce[0].name
+    labels = [f"{operand.name}_shared" for operand in plan.factors]
+    for operand, label in zip(plan.factors, labels, strict=True):
+        if _is_strided(operand, terms):
+            layout = tuple(sorted(operand.axes, key=lambda axis: axis == columns))
+            draft.do(
+                CacheRead, block=plan.anchor.block, buffer=operand.name, scope="shared", layout=layout, label=label
+            )
+    return labels
 
 
 @dataclass(frozen=True)

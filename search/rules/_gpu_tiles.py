@@ -94,11 +94,15 @@ def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Targ
 
 
 def with_packed(draft: Draft, anchor: Anchor, variant: GpuVariant) -> Anchor:
-    """The anchor with its constant operands laid out ahead so that none is turned round as it is copied."""
+    """The anchor with its constant operands laid out ahead so that none is turned round as it is copied.
+
+    Rows that are read along their terms lie as they should.
+    """
+    last = anchor.spatial[-1].name
     layouts = [
         (operand.name, (*(name for name in dimension_names(operand) if name != row), row))
         for operand in anchor.operands
-        if (row := packed_row(anchor, variant, operand))
+        if (row := packed_row(anchor, variant, operand)) and not (variant.along_terms and last not in operand.axes)
     ]
     for buffer, layout in layouts:  # each step replaces the buffer that an operand of the anchor is
         draft.do(TransformLayout, block=anchor.block, buffer=buffer, layout=layout)

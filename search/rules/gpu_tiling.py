@@ -27,6 +27,7 @@ from ..structure.anchor import Anchor
 from ..structure.gpu_chains import Shape, chains_of
 from ._gpu_factors import parts_of
 from ._gpu_large_tiles import is_large
+from ._gpu_one_tap import product_of, product_seen_in
 from ._gpu_sliced_products import is_sliced, write_sliced
 from ._gpu_tile_plan import SMALL, GpuVariant
 from ._gpu_tiles import with_packed, write_tiling
@@ -74,14 +75,16 @@ class GpuTiling(SketchRule):
         def structures(anchor: Anchor) -> list[GpuVariant]:
             found = [] if anchor.block in joined else gpu_variants(anchor)
             kept = [variant for variant in found if target.kind == "cuda" or not (variant.large or variant.in_both)]
-            if kept and is_sliced(anchor, target):
+            product = product_seen_in(draft, anchor) if kept and target.kind == "cuda" else anchor
+            if kept and is_sliced(product, target, product is not anchor):
                 kept.append(GpuVariant(anchor.spatial[-1:], sliced=True, large=True))
                 kept.append(GpuVariant(anchor.spatial[-1:], split=True, sliced=True, large=True))
             return kept
 
         def write(grown: Draft, anchor: Anchor, variant: GpuVariant) -> GpuModel:
             if variant.along_terms:
-                return write_sliced(grown, with_packed(grown, anchor, variant), variant.split, target)
+                packed = with_packed(grown, anchor, variant)
+                return write_sliced(grown, product_of(grown, packed), variant.split, target)
             return write_tiling(grown, anchor, variant, target)
 
         return tile_anchors(draft, structures, write)

@@ -246,3 +246,13 @@ def test_a_source_that_the_loop_writes_is_not_read_ahead() -> None:
         sch.double_buffer(copy)
     with pytest.raises(lw.ScheduleError, match="must hold a copy"):
         sch.software_pipeline(b, "i", 2)
+
+
+def test_sums_that_threads_join_begin_with_the_first_iteration() -> None:
+    """Others that may run at once are interpreted backwards; the first of these says where a sum begins."""
+    x, r = te.placeholder((5,), name="x"), te.reduce_axis((0, 3), "r")
+    sums = te.compute((3,), lambda i: te.sum(x[i + r], axis=r), name="sums")
+    sch = lw.Schedule([x, te.compute((3,), lambda i: sums[2 - i] + x[i], name="out")])
+    sch.bind("sums", "r", "threadIdx.x")
+    (found,) = run_loops(sch.module, [np.arange(5, dtype=np.float32)])
+    np.testing.assert_allclose(found, [9, 7, 5])

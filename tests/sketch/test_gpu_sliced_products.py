@@ -93,6 +93,16 @@ def test_constant_weights_are_laid_out_by_their_columns(monkeypatch: pytest.Monk
         np.testing.assert_allclose(lw.interpret(module, *inputs), expected, atol=1e-4)
 
 
+def test_constant_rows_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are read along their terms: laid out by rows, they would be no rows of a product in slices."""
+    monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
+    a, b = te.placeholder((36, 64), name="a", constant=True), te.placeholder((64, 40), name="b")
+    task = lw.SearchTask(lambda: [a, b, topi.matmul(a, b)], target=CUDA)
+    (sketch,) = sliced(task)
+    assert "lw-transform-layout" not in sketch.template
+    check_interpreted(task.module, task.reference, [sketch.schedule(sketch.default)])
+
+
 def test_rows_that_begin_anywhere_are_copied_one_by_one() -> None:
     """Those of the other factor, which begin at multiples of a vector, by vectors."""
     task = lw.SearchTask(lambda: matmul(512, 512, 501), target=CUDA)
