@@ -178,6 +178,8 @@ class JoinOp(IRDLOperation):
 
 
 _JOINED = ("lw_loop.for", "lw_loop.if", "lw_loop.versions")
+_ELSEWHERE = ("lw_loop.for", "lw_loop.block", "lw_loop.barrier", "lw_kernel.commit", "lw_kernel.wait")
+"""Nests that may be run as in another iteration, and what that begins with: its copies are there, threads meet."""
 _BLOCK_AXES = tuple(f"blockIdx.{d}" for d in "xyz")
 
 
@@ -186,7 +188,8 @@ class AtOp(IRDLOperation):
     """Nests, run as in another iteration of a loop: `lw_loop.at k = k + 2 where (61 - k >= 0) { ... }`.
 
     In it `k` is that iteration; it need not be in the loop, for an iteration that is a number. `where` is over the
-    loops around: where it does not hold, nothing is run.
+    loops around: where it does not hold, nothing is run. An iteration that is begun in the one before waits for its
+    copies there, and its threads for each other: `lw_loop.at k = k + 1 where (s - 3 >= 0) { wait 0 barrier read(k) }`.
     """
 
     name = "lw_loop.at"
@@ -226,7 +229,7 @@ class AtOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' asks for '{min(missing)}', which is no loop around it")
         require_lowering(self, f"'{self.name}' stands")
         for op in self.body.block.ops:
-            if op.name not in ("lw_loop.for", "lw_loop.block"):
+            if op.name not in _ELSEWHERE:
                 raise VerifyException(f"'{self.name}' holds '{op.name}', only loops and blocks belong there")
 
     def print(self, printer: Printer) -> None:

@@ -91,6 +91,8 @@ def store(p: KernelPrinter, op: Operation) -> None:
     vector = buffer.scope != "local" and op.stride.data == 1 and uniform
     chunks = split(p, buffer.kind, len(lanes), align if vector else 0)
     lanes = _untangled(p, buffer.kind, lanes, places)
+    if kernel.BACKWARDS in op.attributes:
+        chunks = iter([*chunks][::-1])
     if masks is None or not uniform:
         _store_chunks(p, buffer, places, lanes, chunks, masks)
         return

@@ -41,6 +41,7 @@ from .gpu import (
 from .lanes import CONVERSIONS, FLOAT_PREDICATES, INTEGER_PREDICATES, CompareOp, ConvertOp, LanesOp, MaskOp, SelectOp
 from .matrix import FragmentLoadOp, FragmentPackOp, MatrixProductOp
 from .memory import (
+    BACKWARDS,
     SHARED_ALIGNMENT,
     AllocOp,
     GatherOp,
@@ -65,6 +66,7 @@ from .warp_group import (
 __all__ = [
     "ASYNC_BYTES",
     "ATOM_ROWS",
+    "BACKWARDS",
     "BLOCK_AXES",
     "BULK_COPIES_SINCE",
     "CLUSTERS_SINCE",

@@ -164,6 +164,10 @@ class LoadOp(IRDLOperation):
         )
 
 
+BACKWARDS = "lw.backwards"
+"""Attribute of a store to registers whose lanes are to be computed from the last one on."""
+
+
 @irdl_op_definition
 class StoreOp(IRDLOperation):
     """`lw_kernel.store %v, %b[%i + 4] stride 1 mask %m : vector<16xf32>, memref<64xf32>`

@@ -7,7 +7,7 @@ from functools import partial
 from math import gcd
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, MemRefType, VectorType
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, MemRefType, UnitAttr, VectorType
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
@@ -38,6 +38,8 @@ class BodyWriter:
         self.buffers = buffers
         self.aligned = aligned
         """True where all vectors start at multiples of their size, as those of a GPU must."""
+        self.backwards = False
+        """True where lanes in registers are written from the last one on."""
 
     def _place(self, address: Address, value_type: Attribute) -> dict[str, Attribute]:
         """The properties of a load or store."""
@@ -302,7 +304,10 @@ class BodyWriter:
         operands = [value, self.buffers[access.buffer], address.base, *([] if mask is None else [mask])]
 
         def store() -> kernel.StoreOp:
-            return kernel.StoreOp.create(operands=operands, properties=self._place(address, value.type))
+            attributes = {kernel.BACKWARDS: UnitAttr()} if self.backwards else {}
+            return kernel.StoreOp.create(
+                operands=operands, properties=self._place(address, value.type), attributes=attributes
+            )
 
         if mask is None and access.place.scope == "local" and not self.aligned:
             hold(self.at.here, access.buffer, held if isinstance(held, Held) else None, address, value, store)

@@ -355,18 +355,36 @@ class GpuLowering(Lowering):
         """
         axes = element_axes(plan)
         loops = [x for x in self.virtual if x.loop_name in axes | predicate_axes(plan)]
-        if self.warps and all(self.unrolled.is_steady(plan, x.loop_name) for x in loops):
+        zigzag = self.warps and bool(loops) and self._multiplies_lanes(plan, {x.loop_name for x in loops})
+        if self.warps and not zigzag and all(self.unrolled.is_steady(plan, x.loop_name) for x in loops):
             self._written_once(loops, write)
             return
         once = {x.loop_name for x in loops if is_for_the_first(plan, x.loop_name, axes)}
-        for values in product(*(range(1 if x.loop_name in once else x.size) for x in loops)):
+        for number, values in enumerate(product(*(range(1 if x.loop_name in once else x.size) for x in loops))):
             for loop, value in zip(loops, values, strict=True):
                 self.at.env[loop.loop_name] = value
                 self.at.ranges[loop.loop_name] = (value, value)
+            self.writer.backwards = zigzag and number % 2 == 1
             write()
+        self.writer.backwards = False
         for loop in loops:
             self.at.env.pop(loop.loop_name, None)
             self.at.ranges[loop.loop_name] = (0, loop.size - 1)
+
+    def _multiplies_lanes(self, plan: BlockPlan, rows: set[str]) -> bool:
+        """True for multiply-adds in registers of lanes of one factor with the other one, of which rows are apart.
+
+        A bank of registers gives an instruction one operand in a cycle, beside what the one before had in the same
+        place. Every second row takes its lanes from the last one on, which the row before has just read.
+        """
+        lane = self.at.lane
+        if lane is None or not plan.fused or len(plan.writes) != 1 or len(plan.loads) != 2:
+            return False
+        if any(access.place.scope != "local" for access in (*plan.writes, *plan.loads.values())):
+            return False
+        axes = [access.offset.axes() for access in plan.loads.values()]
+        lanes, others = sorted(axes, key=lambda names: lane not in names)
+        return lane in lanes and lane not in others and rows <= others and not rows & lanes
 
     def _written_once(self, loops: Sequence[ForOp], write: Callable[[], None]) -> None:
         if not loops:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from ...dialects.loop import AllocOp, AtOp, BlockOp, ForOp, blocks_in, statements
+from ...dialects.loop import AllocOp, AtOp, BlockOp, ForOp, blocks_in, nested_in, statements
 from ..schedule._marks import PIPELINE_STAGES
 
 ASYNCHRONOUS = "asynchronous"
@@ -28,9 +28,10 @@ def run_ahead(loop: ForOp) -> Sequence[ForOp | BlockOp]:
 
 def taken_ahead(loop: ForOp) -> AtOp | None:
     """Return what an expanded pipeline runs ahead in its loop; None where `loop` is no such loop."""
-    inside = list(loop.body.block.ops)
-    inside += [op for nest in inside if isinstance(nest, ForOp) for op in nest.body.block.ops]  # spread over its steps
-    return next((op for op in inside if isinstance(op, AtOp) and op.loop_name == loop.loop_name), None)
+    if PIPELINE_STAGES not in loop.notes:
+        return None
+    inside = (op for op in nested_in(loop) if isinstance(op, AtOp) and op.loop_name == loop.loop_name)
+    return next(inside, None)  # in it, or spread over its steps
 
 
 def work_of(loop: ForOp) -> list[ForOp | BlockOp]:

@@ -34,12 +34,16 @@ def steps_of(loop: ForOp, copies: Sequence[Nest]) -> ForOp | None:
     steps = work[0] if len(work) == 1 else None
     if not isinstance(steps, ForOp) or steps.loop_kind != SERIAL or steps.ends is not None:
         return None
-    inside, nests = list(loops_in(steps)), statements(steps)
-    if max(map(_results, nests), default=0) < LEAST_RESULTS or any(map(_is_of_a_sum, inside)):
+    inside = list(loops_in(steps))
+    if any(TENSORIZE in each.notes or is_of_a_sum(each) for each in inside) or any(map(_has_cut_rows, copies)):
         return None
-    if any(map(_has_cut_rows, copies)):
-        return None
-    return steps if steps.size * sum(map(_copies, nests)) <= _limit_in(steps) else None
+    many = max(map(_results, statements(steps)), default=0) >= LEAST_RESULTS
+    return steps if many and are_written_out(steps) else None
+
+
+def are_written_out(steps: ForOp) -> bool:
+    """True for a loop of which copies are made, as it or a loop around says."""
+    return steps.size * sum(map(_copies, statements(steps))) <= _limit_in(steps)
 
 
 def _results(nest: Nest) -> int:
@@ -56,9 +60,9 @@ def _copies(nest: Nest) -> int:
     return sum(map(_copies, statements(nest))) * (1 if nest.loop_kind == "vectorized" else nest.size)
 
 
-def _is_of_a_sum(loop: ForOp) -> bool:
-    """True for loops of a matrix unit, and those that sum up, as over a window."""
-    return TENSORIZE in loop.notes or any(
+def is_of_a_sum(loop: ForOp) -> bool:
+    """True for loops that sum up, as over a window."""
+    return any(
         axis_.reduce and loop.loop_name in bound.axes()
         for block in blocks_of(loop)
         for axis_, bound in zip(block.axes, block.bindings.data, strict=True)

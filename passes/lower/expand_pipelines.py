@@ -42,6 +42,7 @@ from ..analysis.access import loops_around
 from ..analysis.nest import block_names, buffer_names, fresh_buffer_name, fresh_name, functions_on_loops, new_loop
 from ..analysis.placement import whole
 from ..schedule._marks import PIPELINE_BULK, PIPELINE_CLUSTER, PIPELINE_REGISTERS, PIPELINE_STAGES
+from ._operands_ahead import OperandsAhead, levels_of
 from ._product_waits import goes_on, is_of_warp_group, wait_for_products
 from ._run_ahead import ASYNCHRONOUS, BEYOND, BULK, blocks_of, run_ahead
 from ._spread_copies import spread, steps_of
@@ -71,6 +72,10 @@ class ExpandPipelines(ModulePass):
     copy(k) } commit } wgmma_wait 0`, as what product k - 1 has read is filled again. Where there is other work beside
     them, each nest of products is waited for, and one `proxy_fence` before the first barrier serves all of them: before
     the loop where it copies in bulk alone.
+
+    Where a step has several terms, operands are read a term ahead on CUDA: the wait and the barrier of an iteration
+    stand in the last term of the one before, as the beginning of the next: `for k in n { at k = k + 2 { copy(k) }
+    commit for s in 4 { for t in 4 { at k = k + 1 where (s - 3 >= 0, t - 3 >= 0) { wait 1 barrier read(k) } ... } } }`.
 
     On other devices, and for copies that are annotated so, the one ahead is split in two: a thread loads its elements
     to registers of its own before the work of an iteration, and stores them behind it. The allocations of the loop
@@ -118,7 +123,7 @@ class _Pipeline:
     def __init__(self, func: FuncOp, loop: ForOp, copies: Sequence[Nest], by_itself: bool, target: Target) -> None:
         stages = loop.notes[PIPELINE_STAGES]
         assert isinstance(stages, IntegerAttr)
-        self.func, self.loop, self.copies = func, loop, copies
+        self.func, self.loop, self.copies, self.target = func, loop, copies, target
         self.ahead = stages.value.data - 1
         by_engine = target.kind == "cuda" and target.compute_capability >= BULK_COPIES_SINCE
         self.bulk = [nest for nest in copies if by_engine and _is_bulk(nest)]
@@ -155,17 +160,54 @@ class _Pipeline:
         for alloc in owned:
             alloc.detach()  # type: ignore[no-untyped-call]
         stages, across = self.ahead + 1, self.across
+        operands = self._operands(owned)
         start: list[Operation] = []
         if self.bulk:
             start.append(ArrivalsOp(self.loop.loop_name, stages, start=True, across=across))
         if self.shows and not self.lags:
             start.insert(0, ProxyFenceOp())
-        parent.insert_ops_before([*registers, *owned, *start, *self._before()], self.loop)
+        own = operands.registers if operands is not None else []
+        parent.insert_ops_before([*registers, *owned, *own, *start, *self._before()], self.loop)
         if not self._fill_steps():
             self._fill_loop(loads, stores)
+        if operands is not None:
+            self._turn(operands)
         for nest in self.copies:
             nest.detach()  # type: ignore[no-untyped-call]
             nest.erase()
+
+    def _operands(self, owned: Sequence[AllocOp]) -> OperandsAhead | None:
+        """Operands that the steps of an iteration read, where that is done a term ahead."""
+        if self.target.kind != "cuda" or self.bulk or self.lags or self.shows or self.loop.ends is not None:
+            return None
+        levels = levels_of(self.loop, self.copies) if self.loop.size > self.ahead + 1 else ()
+        if not levels:
+            return None
+        found = OperandsAhead(self.func, self.loop, levels, [alloc.buffer for alloc in owned])
+        return found if found.reads else None
+
+    def _turn(self, operands: OperandsAhead) -> None:
+        """Begin each iteration in the last step of the one before, once that has read its operands."""
+        body, steps, k = self.loop.body.block, operands.levels[0], axis(self.loop.loop_name)
+        parent = self.loop.parent_block()
+        assert parent is not None
+        ops = list(body.ops)
+        number = next(number for number, op in enumerate(ops) if op is steps or steps in op.walk())
+        begin = [op for op in ops[:number] if isinstance(op, WaitOp | BarrierOp)]
+        end = ops[number + 1 :]
+        for op in (*begin, *end):
+            op.detach()  # type: ignore[no-untyped-call]
+        first = AtOp(self.loop.loop_name, constant(0), Region(Block(operands.first())))
+        parent.insert_ops_before([*(op.clone() for op in begin), first], self.loop)
+        stored = [op for op in end if isinstance(op, AtOp)]
+        for op in stored:
+            op.where = IndicesAttr((*op.conditions, *operands.last))
+        commits = [op for op in end if op not in stored]
+        turn = AtOp(self.loop.loop_name, k + 1, Region(Block([*commits, *begin, *operands.first()])), operands.last)
+        inside = operands.levels[-1].body.block
+        work = next(op for op in inside.ops if not isinstance(op, AtOp))
+        inside.insert_ops_before([*operands.next(), *stored, turn], work)
+        operands.take()
 
     def _before(self) -> list[Operation]:
         """The copies of the first iterations."""

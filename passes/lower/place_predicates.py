@@ -15,7 +15,19 @@ from xdsl.passes import ModulePass
 
 from ...dialects.attributes import IndicesAttr
 from ...dialects.index import IndexExpr
-from ...dialects.loop import SERIAL, AtOp, BarrierOp, BlockOp, ForOp, IfOp, VersionsOp, blocks_in, loops_in, scope_of
+from ...dialects.loop import (
+    SERIAL,
+    AtOp,
+    BarrierOp,
+    BlockOp,
+    ForOp,
+    IfOp,
+    VersionsOp,
+    blocks_in,
+    loops_in,
+    scope_of,
+    statements,
+)
 from ...dialects.target import target_of
 from ...dialects.te import PredicateOp
 from ..analysis.joined import launch_sizes
@@ -172,7 +184,7 @@ class _Walk:
         """
         if not block.conditions or any(scope_of(load.buffer) == "global" for load in block.loads):
             return False
-        ranges = ranges_of(block.enclosing_loops)
+        ranges = ranges_of(block.enclosing_loops) | _elsewhere_of(block)
         plan = BlockPlan(block, self.placements)
         return plan.may_overshoot(plan.conditions, ranges, lambda offset: offset.simplify(ranges))
 
@@ -305,10 +317,20 @@ class _Walk:
         self.whole = frozenset(c for c in whole if name not in c.axes())
         with self.at.at_iteration(op):
             self.names = (*names, name)
-            for nest in list(op.body.block.ops):
-                assert isinstance(nest, ForOp | BlockOp)
+            for nest in statements(op):
                 self.statement(nest)
         self.names, self.known, self.whole = names, known, whole
+
+
+def _elsewhere_of(block: BlockOp) -> dict[str, tuple[int, int]]:
+    """The iterations, as numbers, of loops behind it that a block is run for."""
+    found: dict[str, tuple[int, int]] = {}
+    around = block.parent_op()
+    while isinstance(around, ForOp | AtOp):
+        if isinstance(around, AtOp) and around.value.is_constant:
+            found[around.loop_name] = (around.value.const, around.value.const)
+        around = around.parent_op()
+    return found
 
 
 def _masks(block: BlockOp) -> tuple[IndexExpr, ...]:
