@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.attributes import IndicesAttr
@@ -17,8 +17,9 @@ from ...dialects.loop import BlockOp, ForOp, LoadOp
 from ...dialects.loop_lanes import Lanes, LanesAttr
 from ...dialects.te import IndexOp, PredicateOp
 from ..analysis.nest import buffer_name, loops_reduced, ranges_of
+from ..analysis.panels import Panel, panel_of
 from ..analysis.placement import Placement, in_bounds
-from ..schedule._marks import PREFETCH
+from ..schedule._marks import PREFETCH, PREFETCH_PANEL
 from ._run_ahead import BEYOND, BULK
 
 
@@ -85,6 +86,20 @@ class BlockPlan:
         asking = [x for x in block.enclosing_loops if x.annotations is not None and PREFETCH in x.annotations.data]
         loads = self.loads.items() if asking else ()
         self.ahead = {op: found for op, load in loads if (found := _ahead(asking, op, load))}
+        self.panels = self._panels()
+
+    def _panels(self) -> dict[Operation, Panel]:
+        """The panels that are asked for ahead, by the load that reads them."""
+        found: dict[Operation, Panel] = {}
+        for loop in self.block.enclosing_loops:
+            wanted = loop.notes.get(PREFETCH_PANEL)
+            names = {name.data for name in wanted} if isinstance(wanted, ArrayAttr) else ()
+            for op, load in self.loads.items():
+                if isinstance(op, LoadOp) and buffer_name(op.buffer) in names:
+                    panel = panel_of(self.block, op, loop, load.offset)
+                    if panel is not None:
+                        found[op] = panel
+        return found
 
     def is_edge(self, condition: IndexExpr) -> bool:
         """True for a condition that only keeps what is written inside of a buffer."""

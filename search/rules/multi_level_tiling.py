@@ -17,6 +17,7 @@ from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.pad import Pad
 from ...passes.schedule.parallel import Parallel
 from ...passes.schedule.prefetch import Prefetch
+from ...passes.schedule.prefetch_panel import PrefetchPanel
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
@@ -119,6 +120,9 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     if plan.ahead is not None:
         (operand,) = plan.moving
         draft.do(Prefetch, block=plan.block, buffer=operand.name, loop=loops.steps, distance=plan.ahead)
+    if plan.variant.panels_asked:
+        (filters,) = plan.packed
+        draft.do(PrefetchPanel, block=plan.block, buffer=filters, loop=loops.tasks)
     for panel in panels:
         _place(draft, plan, loops, panel)
     if plan.is_parallel:
