@@ -100,7 +100,8 @@ STREAMED_L2_BYTES_PER_CYCLE = 96
 """Bytes from the second-level cache in a cycle that a sum waits for where it is of consecutive channels alone and its
 filters are packed ahead: more than the cache delivers (64), as both are read line after line and fetched ahead. Of 550
 candidates of 21 layers (two threads of an Emerald Rapids) what is estimated least takes 1.126, 1.076, 1.073 and 1.068
-times the best one with 32, 48, 64 and 96."""
+times the best one with 32, 48, 64 and 96. Windows in panels that are asked for ahead have not: by it 14x14x512 3x3/2 is
+in tiles of 7 pixels, not 14, and takes 1.2 times as long (two threads of an Emerald Rapids)."""
 STREAMED_STORE_CYCLES, STREAMED_ONCE_CYCLES = 8.0, 2.0
 """Cycles to load and store one of their accumulators, which come from the second-level cache: 1.068, 1.061 and 1.057
 times the best one with 2, 4 and 8 (as above). Where a register tile is a task of all terms they stay in registers: 32
@@ -117,7 +118,9 @@ STREAMED_STEP_CYCLES = 1.0
 takes 1.035, 1.042 and 1.046 times the best one with 0, 1 and 2; with 0 tiles of 4 vectors by 4 pixels are chosen, of
 which 384 channels of 31x31 to 128 run at 88 GF/s, at 106 in tiles of 4 by 6 (one core, seconds of the CPU)."""
 PANELS_KEPT = 0.8
-"""Part of the second-level cache that keeps a panel of filters in use and the next one, which is asked for ahead."""
+"""Part of the second-level cache that keeps a panel of filters in use and the next one, which is asked for ahead,
+beside pixels and results (a choice): by hand panels of a quarter, three eighths and half of it are equally fast, two of
+half are all of it (7x7x2048 to 512 on a Zen 5, whose cache has 1 MB)."""
 FAR_L2 = 8
 """Panels of so many second-level caches go through memory whole. With 2 three of 58 default schedules change, in 1.01
 of the time; with 32 none (Zen 3)."""
@@ -412,12 +415,8 @@ class TileModel:
         around = LOOP_CYCLES / self._unrolled(c) + stored * fmas / np.maximum(block, 1.0)
         balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
         waited = WAITED * transfers if self.sure else 0.0
-        cycles = (
-            (np.maximum(np.maximum(arithmetic, moves), ahead) + waited + steps * around)
-            * self._taken(c)
-            * balance
-            / self.target.cores
-        )
+        taken = np.maximum(np.maximum(arithmetic, moves), ahead) + waited + steps * around
+        cycles = taken * self._taken(c) * balance / self.target.cores
         if self.panels:
             cycles = cycles + self._packed_in_tiles(c) * (total / np.maximum(block, 1.0)) * tasks / self.target.cores
         if self.panel == "direct":
