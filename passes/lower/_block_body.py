@@ -243,18 +243,17 @@ class BodyWriter:
             self.at.here.loads[key] = known
         return known
 
-    def _prefetch(self, access: Access, ahead: int) -> None:
-        """Ask for the line that is so many elements behind what is read, once for each line."""
-        address = self._address(access)
+    def _prefetch(self, access: Access, ahead: IndexExpr) -> None:
+        """Ask for the line at a position that is read later, once for each line."""
+        address = self.at.address(ahead, step_of(self._kind(access)), access.place.layout.swizzle)
         if address.gather is not None or address.stride > 1:
             return
         assert isinstance(access.buffer.type, MemRefType)
-        at = address.offset + ahead
-        line = at * element_bytes(access.buffer.type.element_type) // LINE_BYTES
+        line = address.offset * element_bytes(access.buffer.type.element_type) // LINE_BYTES
         scope = self.at.here
         if (address.base, line) not in scope.asked:
             scope.asked.add((address.base, line))
-            scope.block.add_op(kernel.PrefetchOp(self.buffers[access.buffer], address.base, at))
+            scope.block.add_op(kernel.PrefetchOp(self.buffers[access.buffer], address.base, address.offset))
 
     def _prefetch_share(self, access: Access, panel: Panel) -> None:
         """Ask for the lines of the share of a panel that an iteration brings into the second-level cache, each once."""
