@@ -37,6 +37,12 @@ class Matrices:
         return -(-window // self.kernel)
 
 
+def tiles_along(output: Sequence[int], dilation: Sequence[int], size: int) -> tuple[int, ...]:
+    """Return the tiles of `size` along each axis of an output: those of each phase of its dilation."""
+    phases = [-(-extent // d) for extent, d in zip(output, dilation, strict=True)]
+    return tuple(-(-rows // size) * d for rows, d in zip(phases, dilation, strict=True))
+
+
 def toom_cook(output: int, points: Sequence[Fraction | int]) -> Matrices:
     """The matrices for `output` results of as many taps, through these points and infinity, 2 * `output` - 1 in all."""
     finite = [Fraction(p) for p in points]

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
-
 from ..dialects.graph import GroupOp
-from ..dialects.minimal_filtering import BY_OUTPUT, KERNEL
+from ..dialects.minimal_filtering import BY_OUTPUT
 from ..dialects.target import Target, parse_target
+from ..search.estimates.cpu_winograd_model import CpuWinogradModel
 from ..search.estimates.winograd_model import UNTUNED_TILE, WinogradModel
 from ..search.records.match import same_device
-from ..topi.nn.winograd import tiles_along
 from .chosen_schedules import KnownSchedules
 from .network import Network
 from .passes._rewrite import option
 from .passes.winograd import convolution_of, dilation_of, take_tiles
 from .tasks import GroupTask, groups_of, untuned_tiles, winograd_tasks, with_tasks
 from .types import dtype_of, shape_of
-
-FEWEST_CHANNELS = 32
-"""Channels, read and written, from which on untuned convolutions with channels last take them: 24 channels of 80x80
-take 1.54 times as long so, 32 of 56x56 1.02, 32 of 28x28 to 64 1 / 1.75, 40 of 30x30 1 / 1.39, 64 of 112x112
-1 / 1.56, 512 of 14x14 1 / 1.75, 512 of 7x7 1 / 1.2; of 17 layers of 40 channels and more each takes less (one core of
-an Emerald Rapids, seconds of the CPU)."""
-FEWEST_SAVED = 1.4
-"""Multiplications of the direct way for each that transforms leave, from which on those layers take them: what reaches
-past the results of small images, or of the phases of dilated windows, is computed too. 7x7 leaves 1 / 1.72 of them and
-takes 1 / 1.2 of the time, 3x3 would leave 1 / 1.27."""
 
 
 def with_winograd(grouped: Network, target: Target, known: KnownSchedules) -> Network:
@@ -54,26 +41,21 @@ def with_winograd(grouped: Network, target: Target, known: KnownSchedules) -> Ne
 def gains_untuned(group: GroupOp, target: Target) -> bool:
     """True for a group whose convolution is expected to be faster by transforms, both ways untuned.
 
-    On CPUs that is one of many channels, which are last, on CUDA devices one whose multiply-adds are worth it.
+    That is where the multiply-adds that are saved are worth it; on CPUs channels are last, on CUDA devices there is no
+    dilation: nobody has measured others.
     """
     found = convolution_of(group) if untuned_tiles(target) else None
     if found is None or dtype_of(found.inputs[0]) != "float32":
         return False
     given, made, last = shape_of(found.inputs[0]), shape_of(found.outputs[0]), option(found, "layout") == "NHWC"
     channels, filters = (given[3], made[3]) if last else (given[1], made[1])
-    pixels, dilation = made[1:3] if last else made[2:4], dilation_of(found)
-    if target.kind == "llvm":
-        return last and min(channels, filters) >= FEWEST_CHANNELS and _saved(pixels, dilation) >= FEWEST_SAVED
-    if dilation != (1, 1):
-        return False  # nobody has measured them there
-    layer = WinogradModel(target, BY_OUTPUT[UNTUNED_TILE], made[0], (pixels[0], pixels[1]), channels, filters, True)
-    return layer.gains
-
-
-def _saved(pixels: Sequence[int], dilation: Sequence[int]) -> float:
-    """Return how many multiplications of the direct way there are for each of the transforms' product."""
-    tiles = tiles_along(pixels, dilation, UNTUNED_TILE)
-    return KERNEL**2 * prod(pixels) / (BY_OUTPUT[UNTUNED_TILE].tile ** 2 * prod(tiles))
+    rows, columns = made[1:3] if last else made[2:4]
+    dilation, on_cpu = dilation_of(found), target.kind == "llvm"
+    if not last if on_cpu else dilation != (1, 1):
+        return False
+    model = CpuWinogradModel if on_cpu else WinogradModel
+    matrices = BY_OUTPUT[UNTUNED_TILE]
+    return model(target, matrices, made[0], (rows, columns), channels, filters, True, dilation=dilation).gains
 
 
 def _faster(pair: GroupTask, target: Target, known: KnownSchedules) -> int | None:

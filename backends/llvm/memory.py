@@ -371,9 +371,10 @@ def emit_mask(f: Function, op: Operation) -> None:
 
 def emit_prefetch(f: Function, op: Operation) -> None:
     """Print a prefetch, a hint that may name any address."""
-    buffer, index = op.operands
-    pointer = address(f, buffer, index, _integer(op, "offset"), _element(f, buffer))
-    f.call("void", "@llvm.prefetch.p0", ("ptr", pointer), ("i32", "0"), ("i32", "3"), ("i32", "1"))
+    assert isinstance(op, kernel.PrefetchOp)
+    pointer = address(f, op.buffer, op.index, op.offset.data, _element(f, op.buffer))
+    locality = "3" if op.level is None else "2"
+    f.call("void", "@llvm.prefetch.p0", ("ptr", pointer), ("i32", "0"), ("i32", locality), ("i32", "1"))
 
 
 HANDLERS: dict[type[Operation], Callable[[Function, Operation], None]] = {

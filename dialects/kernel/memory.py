@@ -285,31 +285,44 @@ class ScatterOp(IRDLOperation):
 
 @irdl_op_definition
 class PrefetchOp(IRDLOperation):
-    """Prefetch an element's cache line: `lw_kernel.prefetch %b[%i + 64] : memref<4096xf32>`; it may lie outside."""
+    """Prefetch an element's cache line: `lw_kernel.prefetch %b[%i + 64] : memref<4096xf32>`; it may lie outside.
+
+    It comes into the first-level cache, or with `level 2` behind the place into the second-level one alone.
+    """
 
     name = "lw_kernel.prefetch"
     buffer = operand_def(MemRefType)
     index = operand_def(IndexType)
     offset = prop_def(IntAttr)
+    level = opt_prop_def(IntAttr)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
-    def __init__(self, buffer: SSAValue, index: SSAValue, offset: int) -> None:
-        super().__init__(operands=[buffer, index], properties={"offset": IntAttr(offset)})
+    def __init__(self, buffer: SSAValue, index: SSAValue, offset: int, level: int = 1) -> None:
+        properties = {"offset": IntAttr(offset)} | ({"level": IntAttr(level)} if level > 1 else {})
+        super().__init__(operands=[buffer, index], properties=properties)
+
+    def verify_(self) -> None:
+        if self.level is not None and self.level.data != 2:
+            raise VerifyException(f"a line is prefetched into the cache of level 1 or 2, got {self.level.data}")
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         print_address(printer, self.buffer, self.index, self.offset.data)
+        if self.level is not None:
+            printer.print_string(f" level {self.level.data}")
         printer.print_string(" : ")
         printer.print_attribute(self.buffer.type)
 
     @classmethod
     def parse(cls, parser: Parser) -> PrefetchOp:
         buffer, index, offset = parse_address(parser)
+        level = parser.parse_integer() if parser.parse_optional_keyword("level") is not None else 1
         parser.parse_punctuation(":")
         return cls(
             parser.resolve_operand(buffer, parser.parse_type()),
             parser.resolve_operand(index, INDEX),
             offset,
+            level,
         )
 
 

@@ -36,7 +36,7 @@ class Scope:
     of."""
     loads: dict[object, Any] = field(default_factory=dict)
     """Values that were loaded, and of buffers what they hold (`Held`); a key that begins with a buffer ends with it."""
-    asked: set[tuple[SSAValue, int]] = field(default_factory=set)
+    asked: set[tuple[SSAValue, object]] = field(default_factory=set)
 
     def add(self, op: Operation) -> SSAValue:
         """Append an operation, give its result."""

@@ -19,6 +19,7 @@ from ...dialects.lookups import lookups_of
 from ...dialects.loop_lanes import JOINED, SCALAR, SINGLE, TRANSPOSED, step_of
 from ...dialects.target import LINE_BYTES, WIDEST_ACCESS_BYTES
 from ...dialects.te import IndexOp, PredicateOp, YieldOp
+from ..analysis.panels import Panel
 from ..analysis.placement import in_bounds
 from ._addresses import Address, Addresses
 from ._block_plan import Access, BlockPlan
@@ -185,6 +186,8 @@ class BodyWriter:
                 values[op.results[0]] = self._load(access, masks)
                 if op in plan.ahead:
                     self._prefetch(access, plan.ahead[op])
+                if op in plan.panels:
+                    self._prefetch_share(access, plan.panels[op])
             elif isinstance(op, IndexOp):
                 values[op.result] = self.values.index(plan.indices[op][0], op.result.type)
             elif isinstance(op, PredicateOp):
@@ -242,18 +245,29 @@ class BodyWriter:
             self.at.here.loads[key] = known
         return known
 
-    def _prefetch(self, access: Access, ahead: int) -> None:
-        """Ask for the line that is so many elements behind what is read, once for each line."""
-        address = self._address(access)
+    def _prefetch(self, access: Access, ahead: IndexExpr) -> None:
+        """Ask for the line at a position that is read later, once for each line."""
+        address = self.at.address(ahead, step_of(self._kind(access)), access.place.layout.swizzle)
         if address.gather is not None or address.stride > 1:
             return
         assert isinstance(access.buffer.type, MemRefType)
-        at = address.offset + ahead
-        line = at * element_bytes(access.buffer.type.element_type) // LINE_BYTES
+        line = address.offset * element_bytes(access.buffer.type.element_type) // LINE_BYTES
         scope = self.at.here
         if (address.base, line) not in scope.asked:
             scope.asked.add((address.base, line))
-            scope.block.add_op(kernel.PrefetchOp(self.buffers[access.buffer], address.base, at))
+            scope.block.add_op(kernel.PrefetchOp(self.buffers[access.buffer], address.base, address.offset))
+
+    def _prefetch_share(self, access: Access, panel: Panel) -> None:
+        """Ask for the lines of the share of a panel that an iteration brings into the second-level cache, each once."""
+        assert isinstance(access.buffer.type, MemRefType)
+        in_a_line = LINE_BYTES // element_bytes(access.buffer.type.element_type)
+        scope, start = self.at.here, panel.start + panel.place
+        for line in range(-(-panel.share // in_a_line)):
+            address = self.at.address(start + line * in_a_line)
+            if (address.base, (address.offset, panel)) not in scope.asked:
+                scope.asked.add((address.base, (address.offset, panel)))
+                at = self.buffers[access.buffer], address.base, address.offset
+                scope.block.add_op(kernel.PrefetchOp(*at, level=2))
 
     def _load_at(self, buffer: SSAValue, address: Address, element: Attribute, own: list[SSAValue]) -> SSAValue:
         wide = address.gather is not None or address.stride != 0 or any(isinstance(m.type, VectorType) for m in own)

@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 from math import gcd
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.attributes import IndicesAttr
-from ...dialects.index import Div, IndexExpr, Ranges, constant
+from ...dialects.index import Div, IndexExpr, Ranges, axis, constant
 from ...dialects.lookups import looked_up
 from ...dialects.loop import BlockOp, ForOp, LoadOp
 from ...dialects.loop_lanes import Lanes, LanesAttr
 from ...dialects.te import IndexOp, PredicateOp
 from ..analysis.nest import buffer_name, loops_reduced, ranges_of
+from ..analysis.panels import Panel, panel_of
 from ..analysis.placement import Placement, in_bounds
-from ..schedule._marks import PREFETCH
+from ..schedule._marks import PREFETCH, PREFETCH_PANEL
 from ._run_ahead import BEYOND, BULK
 
 
@@ -84,7 +85,21 @@ class BlockPlan:
         self.tests = tuple(dict.fromkeys(c for load in self.loads.values() for c in load.where))
         asking = [x for x in block.enclosing_loops if x.annotations is not None and PREFETCH in x.annotations.data]
         loads = self.loads.items() if asking else ()
-        self.ahead = {op: found for op, load in loads if (found := _ahead(asking, op, load))}
+        self.ahead = {op: found for op, load in loads if (found := _ahead(asking, op, load)) is not None}
+        self.panels = self._panels()
+
+    def _panels(self) -> dict[Operation, Panel]:
+        """The panels that are asked for ahead, by the load that reads them."""
+        found: dict[Operation, Panel] = {}
+        for loop in self.block.enclosing_loops:
+            wanted = loop.notes.get(PREFETCH_PANEL)
+            names = {name.data for name in wanted} if isinstance(wanted, ArrayAttr) else ()
+            for op, load in self.loads.items():
+                if isinstance(op, LoadOp) and buffer_name(op.buffer) in names:
+                    panel = panel_of(self.block, op, loop, load.offset)
+                    if panel is not None:
+                        found[op] = panel
+        return found
 
     def is_edge(self, condition: IndexExpr) -> bool:
         """True for a condition that only keeps what is written inside of a buffer."""
@@ -161,15 +176,15 @@ def reduce_loops(block: BlockOp) -> set[str]:
     return loops_reduced(block) - once
 
 
-def _ahead(loops: Sequence[ForOp], op: Operation, access: Access) -> int:
-    """Return by how many elements ahead of a load the loops around prefetch a line; 0 where none does."""
+def _ahead(loops: Sequence[ForOp], op: Operation, access: Access) -> IndexExpr | None:
+    """Return the position of the line that the loops around ask for beside a load; None where none does."""
     assert isinstance(op, LoadOp)
     for loop in loops:
-        wanted = loop.notes.get(PREFETCH)
+        wanted, name = loop.notes.get(PREFETCH), loop.loop_name
         distance = wanted.data.get(buffer_name(op.buffer)) if isinstance(wanted, DictionaryAttr) else None
-        if isinstance(distance, IntegerAttr) and access.offset.is_linear_in(loop.loop_name):
-            return access.offset.coefficient(loop.loop_name) * distance.value.data
-    return 0
+        if isinstance(distance, IntegerAttr) and name in access.offset.axes() and not access.positions:
+            return access.offset.substitute({name: axis(name) + distance.value.data})
+    return None
 
 
 def _fused_products(block: BlockOp) -> dict[SSAValue, tuple[SSAValue, SSAValue]]:

@@ -38,6 +38,9 @@ CLUSTER = "cluster"
 PREFETCH = "prefetch"
 """The annotation of a loop by how many iterations ahead the lines of which buffers are asked for."""
 
+PREFETCH_PANEL = "prefetch_panel"
+"""The annotation of a loop by the buffers of which the panel of its next iterations is asked for while one is used."""
+
 
 class KindMark(Primitive[ForOp]):
     """A primitive that makes a serial loop one of another kind and changes nothing else."""

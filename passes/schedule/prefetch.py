@@ -27,8 +27,8 @@ class Prefetch(Primitive[ForOp]):
     past the last iteration that is a hint to nowhere, and does nothing. On a GPU other threads hide the latency, and
     nothing is asked for. A later step for the same buffer replaces the distance.
 
-    Requires: `block` reads `buffer` at a place that moves with `loop`, as far in each iteration; a distance of at least
-    1.
+    Requires: `block` reads `buffer` at a place that moves with `loop`, if that has several iterations; a distance of at
+    least 1.
     """
 
     name = "lw-prefetch"
@@ -46,11 +46,8 @@ class Prefetch(Primitive[ForOp]):
         if self.buffer not in read:
             rule = f"'{self.block}' must read '{self.buffer}', it reads {', '.join(read) or 'nothing'}"
             raise self.error(rule, at=block)
-        if not _moves(block, self.buffer, self.loop):
-            rule = (
-                f"what '{self.block}' reads of '{self.buffer}' must move with '{self.loop}', as far in each iteration"
-            )
-            raise self.error(rule, at=block)
+        if loop.size > 1 and not _moves(block, self.buffer, self.loop):
+            raise self.error(f"what '{self.block}' reads of '{self.buffer}' must move with '{self.loop}'", at=block)
         return loop
 
     def rewrite(self, plan: ForOp) -> None:
@@ -75,11 +72,6 @@ class Prefetch(Primitive[ForOp]):
 
 
 def _moves(block: BlockOp, buffer: str, loop: str) -> bool:
-    """True where a load of the buffer moves along the loop by the same number of elements in each iteration."""
-    bound = block.bound
-    loads = [
-        [e.substitute(bound) for e in load.indices.data] for load in block.loads if buffer_name(load.buffer) == buffer
-    ]
-    return any(
-        all(e.is_linear_in(loop) for e in indices) and any(e.coefficient(loop) for e in indices) for indices in loads
-    )
+    """True where a load of the buffer moves along the loop."""
+    loads = [load for load in block.loads if buffer_name(load.buffer) == buffer]
+    return any(loop in e.substitute(block.bound).axes() for load in loads for e in load.indices.data)

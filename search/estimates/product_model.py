@@ -121,7 +121,8 @@ class ProductModel(TileModel):
         work = work + visits * sums * self._visit_cycles(c) + self._results(c)
         far = self._far(c)
         work = work + WAITED_FOR_L2 * self._near(c)
-        cycles = np.maximum(work, far) + WAITED_FOR * far + self._packing(c, visits) + self.turning
+        waited = np.where(self._panels_ahead(c), 0.0, WAITED_FOR * far)
+        cycles = np.maximum(work, far) + waited + self._packing(c, visits) + self.turning
         tasks = self._tasks(c)
         cores = self.target.cores
         return np.asarray(cycles * (np.ceil(tasks / cores) / tasks) / CYCLES_PER_S)

@@ -100,7 +100,8 @@ STREAMED_L2_BYTES_PER_CYCLE = 96
 """Bytes from the second-level cache in a cycle that a sum waits for where it is of consecutive channels alone and its
 filters are packed ahead: more than the cache delivers (64), as both are read line after line and fetched ahead. Of 550
 candidates of 21 layers (two threads of an Emerald Rapids) what is estimated least takes 1.126, 1.076, 1.073 and 1.068
-times the best one with 32, 48, 64 and 96."""
+times the best one with 32, 48, 64 and 96. Windows in panels that are asked for ahead have not: by it 14x14x512 3x3/2 is
+in tiles of 7 pixels, not 14, and takes 1.2 times as long (two threads of an Emerald Rapids)."""
 STREAMED_STORE_CYCLES, STREAMED_ONCE_CYCLES = 8.0, 2.0
 """Cycles to load and store one of their accumulators, which come from the second-level cache: 1.068, 1.061 and 1.057
 times the best one with 2, 4 and 8 (as above). Where a register tile is a task of all terms they stay in registers: 32
@@ -116,6 +117,10 @@ STREAMED_STEP_CYCLES = 1.0
 """Cycles around the arithmetic of a step. Of these candidates, few of which have small tiles, what is estimated least
 takes 1.035, 1.042 and 1.046 times the best one with 0, 1 and 2; with 0 tiles of 4 vectors by 4 pixels are chosen, of
 which 384 channels of 31x31 to 128 run at 88 GF/s, at 106 in tiles of 4 by 6 (one core, seconds of the CPU)."""
+PANELS_KEPT = 0.8
+"""Part of the second-level cache that keeps a panel of filters in use and the next one, which is asked for ahead,
+beside pixels and results (a choice): by hand panels of a quarter, three eighths and half of it are equally fast, two of
+half are all of it (7x7x2048 to 512 on a Zen 5, whose cache has 1 MB)."""
 FAR_L2 = 8
 """Panels of so many second-level caches go through memory whole. With 2 three of 58 default schedules change, in 1.01
 of the time; with 32 none (Zen 3)."""
@@ -182,6 +187,7 @@ class TileModel:
     asked: bool = False
     streamed: bool = False
     vector_first: bool = False
+    panels_asked: bool = False
 
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The accumulators of a register tile, what it reads in vectors, and one broadcast fit the registers."""
@@ -328,8 +334,8 @@ class TileModel:
             *(Loop(name, extent * one) for name, extent in reversed(self.outer)),
         ]
 
-    def _transfers(self, c: Columns) -> Array:
-        """Cycles that the caches and memory take to deliver what the first-level cache does not keep."""
+    def _transfers(self, c: Columns) -> tuple[Array, Array]:
+        """Cycles that the caches take to deliver what the first-level cache does not keep, and what is asked ahead."""
         cover, loops, touched = self._register_tile(c), self._loops(c), (*self.operands, self.result)
         levels = [(self.target.l1_bytes, STREAMED_L2_BYTES_PER_CYCLE if self.streamed else L2_BYTES_PER_CYCLE)]
         if self.target.l3_bytes:
@@ -341,7 +347,18 @@ class TileModel:
         ways = (of_l1, L2_WAYS if self.asks_sets or self.sure else 0, 0)[: len(levels)]
         kept = (KEPT, STREAMED_KEPT, KEPT)[: len(levels)] if self.streamed else ()
         moved = bytes_into([size for size, _ in levels], touched, cover, loops, ways, kept)
-        return np.asarray(sum(one / rate for one, (_, rate) in zip(moved, levels, strict=True)))
+        near, *far = [one / rate for one, (_, rate) in zip(moved, levels, strict=True)]
+        ahead = self._panels_ahead(c)
+        beyond = np.asarray(sum(far))
+        return np.asarray(near + np.where(ahead, 0.0, beyond)), np.where(ahead, beyond, 0.0)
+
+    def _panels_ahead(self, c: Columns) -> npt.NDArray[np.bool_]:
+        """True where panels are asked for ahead, and the second-level cache keeps that in use beside the next one."""
+        if not self.panels_asked:
+            return np.zeros(len(c[self.lanes]), dtype=bool)
+        total, _ = self._depth(c)
+        panel = total * c[self.vector.inner] * c[self.lanes] * self.element_bytes
+        return np.asarray(2 * panel <= PANELS_KEPT * self.target.l2_bytes)
 
     def _lost(self, c: Columns) -> Array:
         """Cycles of a step to fetch lines anew that the innermost loop moves along, where their sets do not keep them.
@@ -392,15 +409,14 @@ class TileModel:
         slowed = steps * self._slowed(c)
         shown = STREAMED_LOAD_CYCLES * loads + STREAMED_STEP_CYCLES if self.streamed else 0.0
         arithmetic = slowed * (np.maximum(fmas / FMA_PER_CYCLE, FMA_LATENCY) + shown)
-        transfers = self._transfers(c)
+        transfers, ahead = self._transfers(c)
         moves = slowed * loads / LOADS_PER_CYCLE + transfers + steps * self._lost(c)
         stored = self._stored((middle == 1) & (block >= total))
         around = LOOP_CYCLES / self._unrolled(c) + stored * fmas / np.maximum(block, 1.0)
         balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
         waited = WAITED * transfers if self.sure else 0.0
-        cycles = (
-            (np.maximum(arithmetic, moves) + waited + steps * around) * self._taken(c) * balance / self.target.cores
-        )
+        taken = np.maximum(np.maximum(arithmetic, moves), ahead) + waited + steps * around
+        cycles = taken * self._taken(c) * balance / self.target.cores
         if self.panels:
             cycles = cycles + self._packed_in_tiles(c) * (total / np.maximum(block, 1.0)) * tasks / self.target.cores
         if self.panel == "direct":

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from ...dialects.element import FLOAT32_BYTES
-from ...dialects.minimal_filtering import KERNEL, Matrices
+from ...dialects.minimal_filtering import KERNEL, Matrices, tiles_along
 from ...dialects.target import Target
 from ..sketch.hole import Columns
 from .gpu_model import Array
@@ -54,6 +54,7 @@ class WinogradModel:
     """The filters are transformed before any call."""
     window: int = KERNEL
     """Taps along an axis."""
+    dilation: tuple[int, ...] = (1, 1)
 
     @property
     def gains(self) -> bool:
@@ -79,7 +80,8 @@ class WinogradModel:
     @property
     def _tiles(self) -> int:
         """Tiles of all images, with those that only parts of windows read."""
-        return self.images * prod(-(-n // self.matrices.output) + self._parts - 1 for n in self.pixels)
+        tiles = tiles_along(self.pixels, self.dilation, self.matrices.output)
+        return self.images * prod(n + self._parts - 1 for n in tiles)
 
     @property
     def image_bytes(self) -> int:

@@ -32,9 +32,9 @@ _MOST_FILE_BYTES = 1 << 30
 _OOM_SCORE = "500"
 """Of at most 1000, added to what memory in use alone would give (proc(5), oom_score_adj)."""
 _MOST_IN_TURN = 16
-"""Kernels of a race that stay loaded between laps, with their workspaces and constants: packed ones, and the copies of
-`TimingSettings.constant_bytes`, which take so many bytes for each kernel. A choice: run-offs have five, and others are
-loaded and checked in each lap."""
+"""Kernels of a race that stay loaded between laps, with their workspaces and packed constants; copies of these are made
+anew in each lap, as those of `TimingSettings.constant_bytes` would take so much memory for each kernel. A choice:
+run-offs have five, and others are loaded and checked in each lap."""
 _NOT_ITS_DOING = (AssertionError, MemoryError, OSError)
 """Errors of ours or of the machine, which say nothing about the candidate."""
 _ROOT = (__package__ or "").partition(".")[0]
@@ -105,13 +105,16 @@ class RunnerServer:
         if not is_race:
             self._in_turn.clear()
         if is_race and message["id"] in self._in_turn:
-            return self._timed(self._in_turn[message["id"]], settings, None), b""
+            kernel = self._in_turn[message["id"]]
+            reply = self._timed(kernel, settings, None)
+            _with_new_copies(kernel, settings)
+            return reply, b""
         kernel = self._backend.load(blob)
-        if settings.constant_bytes and hasattr(kernel, "take_turns"):
-            kernel.take_turns(settings.constant_bytes)
+        _with_new_copies(kernel, settings)
         reply = self._checked_and_timed(kernel, settings, message["best_s"], surroundings)
         is_kept = isinstance(self._buffers, Buffers) and len(self._in_turn) < _MOST_IN_TURN
         if is_race and is_kept and reply["code"] == ErrorCode.OK:
+            _with_new_copies(kernel, settings)
             self._in_turn[message["id"]] = kernel
         return reply, b""
 
@@ -152,6 +155,12 @@ class RunnerServer:
         if isinstance(error, _NOT_ITS_DOING):
             return ErrorCode.UNKNOWN
         return ErrorCode.COMPILE_ERROR if _is_one_of(error, _COMPILER_ERRORS) else ErrorCode.RUNTIME_ERROR
+
+
+def _with_new_copies(kernel: Executable, settings: TimingSettings) -> None:
+    """Have a kernel read its constants from copies in turn, where it can: they are made when it is timed next."""
+    if settings.constant_bytes and hasattr(kernel, "take_turns"):
+        kernel.take_turns(settings.constant_bytes)
 
 
 def _is_refusal(error: BaseException) -> bool:

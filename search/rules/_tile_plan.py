@@ -158,7 +158,9 @@ class TilePlan:
         windows = len(pixels) == 1 and any(e.as_axis() is None and not e.is_constant for e in pixels[0].indices)
         elements = prod(a.extent for a in (*self.variant.vector, *anchor.reduce))
         near = elements * element_bytes(anchor.element) < self.target.l2_bytes
-        packed = near and all(may_be_packed_ahead(o, self.variant.axes) for o in self.moving)
+        packed = (near or self.variant.panels_asked) and all(
+            may_be_packed_ahead(o, self.variant.axes) for o in self.moving
+        )
         return packed and windows and pixels[0].indices[-1].as_axis() == anchor.reduce[0].name and len(self.rows) > 1
 
     @property
@@ -170,6 +172,8 @@ class TilePlan:
         filters. Where threads divide the filters, each reads the pixels of all, and leaves to others what they read of
         its results: a thread finds its own pixels in its cache, and those of others take at least twice as long.
         """
+        if self.variant.panels_asked:
+            return True
         if self.variant.panel != "ahead" or self.still is not None or self.variant.runs:
             return False
         filters = max(self._bytes_in_turn(operand) for operand in self.moving)
@@ -237,6 +241,8 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     if not rows and len(anchor.operands) == 1:
         rows, outer = outer[-1:], outer[:-1]  # several sums at a time hide what one of them waits for
     lanes, vectors, vector_middle = _vector_holes(anchor, variant, target, run if variant.runs in variant.axes else 0)
+    if variant.panels_asked:
+        vector_middle = replace(vector_middle, choices=(1,), default=1)
     left = max(1, (target.vector_registers - 2) // (vectors.default + 1))
     still = row_operand(anchor, variant.vector) if variant.packs_rows else None
     by_reuse = _row_tiles(anchor, variant, rows[-MOST_ROWS:], left, still)
@@ -353,10 +359,10 @@ def _row_choices(extent: int, odd: bool) -> tuple[int, ...]:
 
 
 def _reduce_tile(block: str, axis: Axis, may_be_padded: bool, at_once: bool) -> ReduceTile:
-    if at_once:
-        return ReduceTile(axis, None, _hole(block, f"{axis.name}_unroll", steps_of(axis.extent).unrolls, 4, "unroll"))
     if axis.extent <= SMALL:
         return ReduceTile(axis, None, _hole(block, f"{axis.name}_unroll", (1, axis.extent), 1, "unroll"))
+    if at_once:
+        return ReduceTile(axis, None, _hole(block, f"{axis.name}_unroll", steps_of(axis.extent).unrolls, 4, "unroll"))
     if may_be_padded and divides_badly(axis.extent):
         unroll = _hole(block, f"{axis.name}_unroll", UNROLLED, 4, "unroll")
         return ReduceTile(axis, _hole(block, f"{axis.name}_block", padded_blocks(axis.extent), 64), unroll, True)
@@ -446,7 +452,8 @@ def tile_model(plan: TilePlan) -> TileModel:
         turned=plan.variant.turned,
         asked=plan.ahead is not None,
         streamed=plan.is_streamed,
-        vector_first=plan.filters_first and is_product(plan.anchor, plan.target),
+        vector_first=plan.filters_first and (plan.variant.panels_asked or is_product(plan.anchor, plan.target)),
+        panels_asked=plan.variant.panels_asked,
     )
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from ...dialects.attributes import Axis
 from ...dialects.buffers import buffer_shape
+from ...dialects.element import element_bytes
 from ...dialects.target import Target
 from ..estimates.cache_traffic import KEPT
+from ..estimates.tile_model import PANELS_KEPT
 from ..structure.anchor import Anchor, Operand
 from ..structure.padding import PaddedWindow, part_read
 from ._ahead import may_be_packed_ahead
@@ -50,8 +53,9 @@ class Variant:
     Where `packs_rows` is set the operand of the rows is packed too, before all tiles if the other one is, else in a
     tile. `windows` are those of which tiles leave out the steps that read padding alone, which takes taps around
     channels; along `phases` each place is a task, and the taps that it has not are left out. Sums that are taken
-    `at_once` are of all terms, and stored by their register tile. Results that are `turned` have lanes along another
-    axis than they are stored along, and change places in registers.
+    `at_once` are of all terms, and stored by their register tile; where `panels_asked` is set tasks are those of all
+    rows for one panel after the other, the next of which is asked for meanwhile. Results that are `turned` have lanes
+    along another axis than they are stored along, and change places in registers.
     """
 
     vector: tuple[Axis, ...]
@@ -63,6 +67,7 @@ class Variant:
     windows: tuple[PaddedWindow, ...] = ()
     phases: tuple[PaddedWindow, ...] = ()
     at_once: bool = False
+    panels_asked: bool = False
     turned: bool = False
 
     @property
@@ -94,9 +99,39 @@ def is_product(anchor: Anchor, target: Target) -> bool:
     return wide is None or anchor.kept_results(wide) > MOST_ROWS or rows_as_lanes(anchor, target) is not None
 
 
-def _panel_stays(terms: int, target: Target) -> bool:
-    """True where the second-level cache keeps a narrow panel of so many terms, which are not written out as a whole."""
+def _panel_stays(anchor: Anchor, target: Target) -> bool:
+    """True where the second-level cache keeps a narrow panel of all terms, which are not written out as a whole."""
+    terms = prod(axis.extent for axis in anchor.reduce)
     return terms > SMALL and terms * NARROW * target.vector_bytes <= KEPT * target.l2_bytes
+
+
+def _panels_pay(anchor: Anchor, target: Target, group: Sequence[Axis]) -> bool:
+    """True where the operand along the lanes comes from beyond the second-level cache, a panel of all terms at a time.
+
+    The cache keeps two panels and the other operand: what the tasks of one place of the outer axes read of it, those
+    that all operands move along. Panels of windows are of two vectors: those of one load a pixel for each multiply-add,
+    and take 1.2 and 1.1 times as long as tiles of blocks for 13x13x192 to 256 5x5 and 13x13x512 3x3, 1 / 1.17 for
+    14x14x512 3x3/2 (one core of a Zen 5, filters from memory).
+    """
+    terms, windows = prod(axis.extent for axis in anchor.reduce), sum(axis.extent > 1 for axis in anchor.reduce) > 1
+    panel_bytes = terms * (NARROW if windows else 1) * target.vector_bytes
+    if terms <= SMALL or 2 * panel_bytes > PANELS_KEPT * target.l2_bytes:
+        return False
+    size, kept = element_bytes(anchor.element), KEPT * target.l2_bytes
+    moving = vector_operands(anchor, group)
+    others = [operand for operand in anchor.operands if operand not in moving]
+    if max(size * prod(buffer_shape(operand.buffer)) for operand in moving) < kept or not others:
+        return False
+    filters = max(size * _elements_in_turn(anchor, operand) for operand in moving)
+    pixels = max(size * _elements_in_turn(anchor, operand) for operand in others)
+    reused = any(axis.extent > 1 for axis in anchor.spatial if all(axis.name not in o.axes for o in moving))
+    return reused and (pixels <= kept or pixels < filters)
+
+
+def _elements_in_turn(anchor: Anchor, operand: Operand) -> int:
+    """Elements of an operand that the tasks of one place of the outer axes read."""
+    outer = [a for a in anchor.spatial if anchor.shared_by_all(a.name) and a.name in operand.axes]
+    return prod(buffer_shape(operand.buffer)) // prod(axis.extent for axis in outer)
 
 
 def direct_variant(anchor: Anchor) -> Variant:
@@ -115,8 +150,9 @@ def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = (
         for panel in _panels(anchor, group):
             runs = groups if panel == "direct" or anchor is within else ""
             yield Variant(group, panel, False, runs=runs, phases=phases)
-            if is_product(anchor, target) and _panel_stays(anchor.reduce[-1].extent, target):
-                yield Variant(group, panel, False, runs=runs, at_once=True)
+            asked = panel == "ahead" and not runs and not phases and _panels_pay(anchor, target, group)
+            if asked or (is_product(anchor, target) and _panel_stays(anchor, target)):
+                yield Variant(group, panel, False, runs=runs, at_once=True, panels_asked=asked)
             if anchor.pads and (panel == "direct" or left_out(windows, group)):
                 yield Variant(group, panel, True, runs=runs, windows=left_out(windows, group), phases=phases)
             if panel != "direct" and row_operand(anchor, group) is not None:

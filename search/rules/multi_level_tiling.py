@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar, TypeAlias
 
+from ...dialects.buffers import buffer_shape
 from ...dialects.element import element_bytes
 from ...dialects.loop import ForOp
 from ...dialects.target import Target
+from ...passes.analysis.nest import buffer_name
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
@@ -17,12 +19,14 @@ from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.pad import Pad
 from ...passes.schedule.parallel import Parallel
 from ...passes.schedule.prefetch import Prefetch
+from ...passes.schedule.prefetch_panel import PrefetchPanel
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
 from ...passes.schedule.transform_layout import TransformLayout
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
+from ..estimates.cache_traffic import KEPT
 from ..estimates.tile_model import PACK_CYCLES, TileModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived
@@ -116,9 +120,13 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     if plan.still is None:
         _keep_sums(draft, plan)
     _accumulate(draft, plan, loops)
+    _ask_for_addends(draft, plan, loops)
     if plan.ahead is not None:
         (operand,) = plan.moving
         draft.do(Prefetch, block=plan.block, buffer=operand.name, loop=loops.steps, distance=plan.ahead)
+    if plan.variant.panels_asked:
+        (filters,) = plan.packed
+        draft.do(PrefetchPanel, block=plan.block, buffer=filters, loop=loops.tasks)
     for panel in panels:
         _place(draft, plan, loops, panel)
     if plan.is_parallel:
@@ -261,6 +269,23 @@ def _accumulate(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
         if is_product(plan.anchor, plan.target) and not is_costly(draft.block(out)):
             for name in loops.registers:
                 draft.do(Unroll, block=out, loop=name)
+
+
+def _ask_for_addends(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
+    """Have the epilogue of a tile ask for what that of the next one reads of buffers as large as the results.
+
+    Such as a residual, which comes from far away in the middle of arithmetic: layers were run since it was written.
+    """
+    out = plan.anchor.epilogue
+    if out is None or plan.variant.turned:
+        return
+    results = prod(axis.extent for axis in plan.anchor.spatial)
+    if results * element_bytes(plan.anchor.element) < KEPT * plan.target.l2_bytes:
+        return
+    reads = {buffer_name(load.buffer): load.buffer for load in draft.block(out).loads}
+    for name, buffer in reads.items():
+        if name != plan.anchor.output and prod(buffer_shape(buffer)) == results:
+            draft.do(Prefetch, block=out, buffer=name, loop=loops.tasks)
 
 
 def _turn(draft: Draft, plan: TilePlan, loops: _TileLoops, out: str) -> None:

@@ -1,12 +1,22 @@
 """Kernels timed with constants that are read from one copy after the other."""
 
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
 import numpy as np
+import pytest
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.backends.llvm import device
 from loopwright.backends.llvm.device import build, load
-from loopwright.backends.llvm.turns import Turns
+from loopwright.backends.llvm.turns import Array, Turns
 from loopwright.backends.signature import Argument
+from loopwright.search.measure.measurement import ErrorCode
+from loopwright.search.measure.surroundings import Surroundings
+from loopwright.search.measure.timing import CPU_TIMING
+from loopwright.search.measure.worker import RunnerServer
 
 ARGUMENTS = [Argument("x", "float32", (4,), False), Argument("w", "float32", (16,), False, constant=True)]
 
@@ -55,3 +65,31 @@ def test_kernels_are_right_behind_runs_in_turn() -> None:
     loaded.run(args)
     loaded.time(args, 2)
     np.testing.assert_allclose(found, 2 * task.reference.expected[0], rtol=1e-4, atol=1e-5)
+
+
+def test_kernels_of_a_race_keep_no_copies_between_laps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies: list[int] = []
+    copied = Turns._copied
+
+    def counted(turns: Turns, arrays: Sequence[Array]) -> list[list[Array]]:
+        found = copied(turns, arrays)
+        copies.append(len(found))
+        return found
+
+    monkeypatch.setattr(Turns, "_copied", counted)
+    monkeypatch.setattr(Surroundings, "changed", lambda self: None)  # tests run under a timer
+    data, weight = te.placeholder((3, 12), name="data"), te.placeholder((12, 21), name="w", constant=True)
+    task = lw.SearchTask([data, weight, topi.nn.matmul(data, weight)], target="llvm cores=1")
+    runner, files = RunnerServer(device), []
+    for number, array in enumerate((*task.reference.inputs, *task.reference.expected)):
+        files.append(str(tmp_path / f"{number}.npy"))
+        np.save(files[-1], array)
+    runner.task({"inputs": files[:2], "expected": files[2:], "atol": 1e-4, "rtol": 1e-4})
+    timing = asdict(replace(CPU_TIMING, repeat=2, min_repeat_ms=0.1, constant_bytes=1 << 14))
+    blob = build(str(task.module), task.default_schedule)
+    for lap in range(3):
+        message = {"id": 7, "timing": timing, "alone": True, "best_s": None}
+        reply, _ = runner.work(message, b"" if lap else blob, Surroundings())
+        assert reply["code"] == ErrorCode.OK
+        turns = runner._in_turn[7]._turns  # type: ignore[attr-defined]
+        assert len(copies) == lap + 1 and copies[lap] > 1 and not turns._copies

@@ -181,7 +181,7 @@ def test_without_times_that_compare_a_convolution_is_direct() -> None:
 
 
 def wide_convolution(
-    channels: int = 32, layout: str = "NHWC", images: int = 1, dilation: int = 1, pixels: tuple[int, int] = (7, 6)
+    channels: int = 128, layout: str = "NHWC", images: int = 1, dilation: int = 1, pixels: tuple[int, int] = (14, 13)
 ) -> lw.Network:
     net = lw.Network("wide")
     last = layout == "NHWC"
@@ -211,11 +211,12 @@ def test_untuned_convolutions_of_many_channels_take_tiles_of_2_on_cpus(dilation:
     [
         (wide_convolution(), TARGET, True),
         (wide_convolution(24), TARGET, False),
+        (wide_convolution(32, pixels=(56, 56)), TARGET, True),
         (wide_convolution(dilation=2), TARGET, True),
-        (wide_convolution(dilation=3), TARGET, False),  # 18 tiles of 4x4 for 42 results of 3x3
+        (wide_convolution(dilation=3), TARGET, False),  # 81 tiles of 4x4 for 182 results of 3x3
         (wide_convolution(pixels=(3, 3)), TARGET, False),
         (wide_convolution(layout="NCHW"), TARGET, False),
-        (wide_convolution(), "cuda model=h200", False),
+        (wide_convolution(32, pixels=(7, 6)), "cuda model=h200", False),
         (wide_convolution(256, images=128), "cuda model=h200", True),
         (wide_convolution(256, images=128, dilation=2), "cuda model=h200", False),
         (wide_convolution(256, "NCHW", images=128), "cuda model=h200", True),

@@ -41,3 +41,21 @@ def test_a_scalar_that_moves_within_a_line_asks_for_it_once() -> None:
     sch, block, k0 = product("llvm cores=1 vector_bytes=64")
     sch.prefetch(block, "a", k0, distance=4)
     assert lw.build(sch).source.count("call void @llvm.prefetch") == 1
+
+
+def test_what_the_next_iteration_of_a_fused_loop_reads_is_asked_for() -> None:
+    a, b = te.placeholder((6, 48), name="a"), te.placeholder((6, 48), name="b")
+    sch = lw.Schedule([a, b, topi.add(a, b)], target="llvm cores=1 vector_bytes=64")
+    block = "T_add"
+    j0, j1 = sch.split(block, "ax1", [None, 16])
+    i0, i1 = sch.split(block, "ax0", [None, 2])
+    sch.reorder(block, i0, j0, i1, j1)
+    task = sch.fuse(block, i0, j0)
+    sch.unroll(block, i1)
+    sch.vectorize(block, j1)
+    sch.prefetch(block, "b", task)
+    kernel = lw.build(sch)
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((6, 48), dtype=np.float32), rng.standard_normal((6, 48), dtype=np.float32)
+    np.testing.assert_array_equal(kernel(x, y), x + y)
+    assert kernel.source.count("call void @llvm.prefetch") == 2  # a line of each row of the next tile

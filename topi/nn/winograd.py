@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...dialects.minimal_filtering import BY_OUTPUT, KERNEL, Matrices, Matrix
+from ...dialects.minimal_filtering import BY_OUTPUT, KERNEL, Matrices, Matrix, tiles_along
 from ...dialects.numpy_types import FLOATS
 from ...te import ShapeError, Tensor, compute, reduce_axis, select, sum
 from ...te.errors import format_shape
@@ -151,12 +151,6 @@ def _convolve(
     padded = pad_spatial(data, before, needed, first)
     parts = _Tiles(data.shape[0], tiles, apart, padded, packed, matrices, dtype)
     return parts.channels_last(output) if channels_last else parts.channels_first(output)
-
-
-def tiles_along(output: Sequence[int], dilation: Sequence[int], size: int) -> tuple[int, ...]:
-    """Return the tiles of `size` along each axis of an output: those of each phase of its dilation."""
-    phases = [-(-extent // d) for extent, d in zip(output, dilation, strict=True)]
-    return tuple(-(-rows // size) * d for rows, d in zip(phases, dilation, strict=True))
 
 
 @dataclass(frozen=True)

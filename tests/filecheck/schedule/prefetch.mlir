@@ -31,4 +31,4 @@ func.func @mm(%A: memref<6x10xf32> {lw.name = "A"}, %B: memref<10x8xf32> {lw.nam
 
 // DISTANCE: distance must be at least 1, got 0
 // BUFFER: 'C' must read 'X', it reads A, B
-// MOVES: what 'C' reads of 'B' must move with 'i', as far in each iteration
+// MOVES: what 'C' reads of 'B' must move with 'i'
