@@ -14,10 +14,10 @@ from typing import TypeAlias, cast
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import MemoryWriteEffect
-from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 
 from ...dialects import kernel
 from .function import Function
+from .near_gathers import first_on
 from .types import element_text, lanes_of, stored_bytes, stored_text
 
 PART_BYTES = 16
@@ -74,13 +74,8 @@ def _fills_parts(load: kernel.LoadOp) -> bool:
 
 def _lanes_on(load: kernel.LoadOp) -> int:
     """The first lanes, which are on where others are off; 0 where that is not known before it runs."""
-    lanes, mask = lanes_of(load.value.type) or 1, load.mask
-    if mask is None:
-        return lanes
-    if not isinstance(mask.owner, kernel.MaskOp) or mask.owner.step.data != -1:
-        return 0
-    start = const_evaluate_operand(mask.owner.start)
-    return 0 if start is None else min(lanes, start + 1)
+    lanes = lanes_of(load.value.type) or 1
+    return lanes if load.mask is None else first_on(load.mask, lanes)
 
 
 def _part_elements(load: kernel.LoadOp) -> int:

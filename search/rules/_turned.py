@@ -129,7 +129,7 @@ def _fills_parts(block: BlockOp, read: str, written: str) -> bool:
     if block.conditions or any(load.conditions for load in block.loads):
         return False
     steps = [(one.step(written), one.step(read)) for one in accesses(block) if not one.is_write]
-    return all(across in (0, 1) or (across or 0) > WIDEST_STRIDE and along in (1, -1) for across, along in steps)
+    return all(across in (0, 1) or ((across or 0) > WIDEST_STRIDE and along in (1, -1)) for across, along in steps)
 
 
 def _parts_kept(block: BlockOp, read: str, part: int, target: Target) -> int:
