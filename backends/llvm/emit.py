@@ -165,7 +165,8 @@ def emit_loop(f: Function, low: str, high: str, step: str, body: Block) -> None:
         f.lines[number] = f"  {name} = phi {TILE} [ {entering[key]}, %{before} ], [ {f.tiles[key]}, %{latch} ]"
     f.do(f"{following} = add nsw i64 {counter}, {step}")
     more = f.put(f"icmp slt i64 {following}, {high}")
-    f.do(f"br i1 {more}, label %{head}, label %{end}, !llvm.loop {f.module.loop_metadata()}")
+    often = f", !prof {f.module.often(trips)}" if trips is not None else ""
+    f.do(f"br i1 {more}, label %{head}, label %{end}{often}, !llvm.loop {f.module.loop_metadata()}")
     f.start_block(end)
     if not known:
         for key in carried:

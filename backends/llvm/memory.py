@@ -15,6 +15,7 @@ from ...dialects import kernel
 from ...dialects.names import LONGEST_NAME
 from ..unsupported import UnsupportedError
 from .function import Function
+from .near_gathers import emit_near, near_of
 from .turned_loads import TurnedLoads, emit_turned
 from .types import element_text, lanes_of, stored_bytes, stored_text, vector_text
 
@@ -324,7 +325,12 @@ def emit_gather(f: Function, op: Operation) -> None:
     lanes = lanes_of(op.results[0].type)
     if lanes is None:
         raise UnsupportedError("lw_kernel.gather gives a vector")
-    value = gather(f, f.names[buffer], f.names[indices], stored_text(element), lanes, f.names[mask])
+    stored, near = stored_text(element), near_of(cast(kernel.GatherOp, op))
+    if near is not None:
+        first = f.put(f"extractelement <{lanes} x i64> {f.names[indices]}, i32 0")
+        value = emit_near(f, f.element(stored, f.names[buffer], first), stored, near)
+    else:
+        value = gather(f, f.names[buffer], f.names[indices], stored, lanes, f.names[mask])
     f.names[op.results[0]] = _as_truth(f, value, lanes) if element == "i1" else value
 
 

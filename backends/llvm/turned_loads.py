@@ -17,6 +17,7 @@ from xdsl.traits import MemoryWriteEffect
 
 from ...dialects import kernel
 from .function import Function
+from .near_gathers import first_on
 from .types import element_text, lanes_of, stored_bytes, stored_text
 
 PART_BYTES = 16
@@ -25,8 +26,8 @@ Neon is one part (Intel Optimization Reference Manual, VUNPCKLPS and VINSERTF32X
 LEAST_STRIDE = 5
 """Elements from one lane to the next: the lanes of smaller strides are in few vectors, and are picked from those."""
 
-Place: TypeAlias = tuple[SSAValue, SSAValue, int, int]
-"""A buffer, an index, a stride and lanes: what loads have in common that differ by their columns."""
+Place: TypeAlias = tuple[SSAValue, SSAValue, int, int, int]
+"""A buffer, an index, a stride, lanes, and how many are on: what loads have in common that differ by their columns."""
 Columns: TypeAlias = dict[int, list[kernel.LoadOp]]
 """Loads of a place by their offsets."""
 
@@ -55,7 +56,7 @@ def _columns_of_places(block: Block) -> Iterator[Columns]:
     for op in block.ops:
         if type(op) is kernel.LoadOp:
             if _fills_parts(op):
-                place = (op.buffer, op.index, op.stride.data, lanes_of(op.value.type) or 1)
+                place = (op.buffer, op.index, op.stride.data, lanes_of(op.value.type) or 1, _lanes_on(op))
                 held.setdefault(place, {}).setdefault(op.offset.data, []).append(op)
         elif held and (op.regions or op.has_trait(MemoryWriteEffect)):
             ended = [place for place in held if op.regions or place[0] in op.operands]
@@ -64,11 +65,17 @@ def _columns_of_places(block: Block) -> Iterator[Columns]:
 
 
 def _fills_parts(load: kernel.LoadOp) -> bool:
-    """True for a load of several lanes that are far apart, none masked, a power of two of whole parts."""
+    """True for a load of several lanes that are far apart, a power of two of whole parts, the first so many of them."""
     lanes, kind = lanes_of(load.value.type), cast(MemRefType[Attribute], load.buffer.type).element_type
-    if lanes is None or load.mask is not None or load.stride.data < LEAST_STRIDE or element_text(kind) == "i1":
+    if lanes is None or _lanes_on(load) <= 0 or load.stride.data < LEAST_STRIDE or element_text(kind) == "i1":
         return False
     return lanes & (lanes - 1) == 0 and lanes % _part_elements(load) == 0
+
+
+def _lanes_on(load: kernel.LoadOp) -> int:
+    """The first lanes, which are on where others are off; 0 where that is not known before it runs."""
+    lanes = lanes_of(load.value.type) or 1
+    return lanes if load.mask is None else first_on(load.mask, lanes)
 
 
 def _part_elements(load: kernel.LoadOp) -> int:
@@ -102,12 +109,15 @@ def emit_turned(f: Function, group: TurnedLoads, address: Callable[[int], str]) 
     `address` prints the pointer to the element at an offset of the place.
     """
     one = group.loads[0]
-    stored, elements, lanes = _stored(one), _part_elements(one), cast(int, lanes_of(one.value.type))
+    stored, elements, lanes, on = _stored(one), _part_elements(one), cast(int, lanes_of(one.value.type)), _lanes_on(one)
     part, align = f"<{elements} x {stored}>", stored_bytes(stored)
     vectors = []
     for row in range(elements):
-        offsets = [group.first + at * one.stride.data for at in range(row, lanes, elements)]
-        parts = [f.put(f"load {part}, ptr {address(offset)}, align {align}") for offset in offsets]
+        offsets = {at: group.first + at * one.stride.data for at in range(row, lanes, elements)}
+        parts = [
+            f.put(f"load {part}, ptr {address(offset)}, align {align}") if at < on else "zeroinitializer"
+            for at, offset in offsets.items()
+        ]
         vectors.append(_joined(f, parts, stored, elements))
     turned = _transposed(f, vectors, stored, lanes, elements)
     for load in group.loads:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 
-from xdsl.dialects.builtin import IndexType, IntAttr, MemRefType, StringAttr, VectorType
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntAttr, MemRefType, StringAttr, VectorType, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
+    ParsePropInAttrDict,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -243,22 +244,38 @@ class StoreOp(IRDLOperation):
 class GatherOp(IRDLOperation):
     """`%v = lw_kernel.gather %b[%i] mask %m`: lane l reads element `%i[l]`, or gives zero where its mask bit is off.
 
-    `%i` is a vector of `index`.
+    `%i` is a vector of `index`. With `{near = array<i64: 0, 0, 1, 1>}` it is known that `%i[l]` is `%i[0] + near[l]`.
     """
 
     name = "lw_kernel.gather"
     buffer = operand_def(MemRefType)
     indices = operand_def(VectorType)
     mask = operand_def(VectorType)
+    near = opt_prop_def(DenseArrayBase)
     value = result_def(VectorType)
     traits = traits_def(MemoryReadEffect())
+    irdl_options = (ParsePropInAttrDict(),)
     assembly_format = (
         "$buffer `[` $indices `]` `mask` $mask attr-dict `:` type($buffer) `,` type($indices) `,` type($mask) "
         "`->` type($value)"
     )
 
-    def __init__(self, buffer: SSAValue, indices: SSAValue, mask: SSAValue, result_type: Attribute) -> None:
-        super().__init__(operands=[buffer, indices, mask], result_types=[result_type])
+    def __init__(
+        self,
+        buffer: SSAValue,
+        indices: SSAValue,
+        mask: SSAValue,
+        result_type: Attribute,
+        near: Sequence[int] | None = None,
+    ) -> None:
+        known = {} if near is None else {"near": DenseArrayBase.from_list(i64, near)}
+        super().__init__(operands=[buffer, indices, mask], properties=known, result_types=[result_type])
+
+    def verify_(self) -> None:
+        if self.near is not None and len(self.near) != lanes_of(self.value.type):
+            raise VerifyException(
+                f"near says where {lanes_of(self.value.type)} lanes are, got {len(self.near)} numbers"
+            )
 
 
 @irdl_op_definition

@@ -48,7 +48,8 @@ class Scope:
 class Address:
     """`base + offset + lane * stride`, or where the lanes do not step evenly `gather`, a vector of positions.
 
-    `multiple` is what the position of lane 0 is known to be a multiple of; 0 where it is always 0.
+    `near` are how far these are from lane 0, where that is always the same. `multiple` is what the position of lane 0
+    is known to be a multiple of; 0 where it is always 0.
     """
 
     base: SSAValue
@@ -56,6 +57,7 @@ class Address:
     stride: int
     gather: SSAValue | None = None
     multiple: int = 1
+    near: tuple[int, ...] | None = None
 
 
 class Addresses(LoopValues):
@@ -102,7 +104,7 @@ class Addresses(LoopValues):
         expr = self.fixed(expr)
         if step is None:
             assert swizzle is None, "lanes that are scattered over chunks are copies"
-            return Address(self.constant(0), 0, 0, self.vector(expr))
+            return Address(self.constant(0), 0, 0, self.vector(expr), near=self._near(expr))
         if swizzle is not None:
             expr = self._first_lane(expr, step)
             multiple = gcd(expr.const, *(c for _, c in expr.terms))
@@ -118,6 +120,15 @@ class Addresses(LoopValues):
                 self.here.places[key] = place
         base, more, multiple = place
         return Address(base, expr.const + more, step, None, gcd(expr.const + more, multiple))
+
+    def _near(self, expr: IndexExpr) -> tuple[int, ...] | None:
+        """How far the position of each lane is from that of the first; None where it depends on loops."""
+        assert self.lane is not None
+        if any(not self._wide.isdisjoint(atom_axes(atom)) for atom, _ in expr.terms):
+            return None
+        first = expr.substitute({self.lane: IndexExpr((), 0)})
+        apart = [expr.substitute({self.lane: IndexExpr((), lane)}) - first for lane in range(self.lanes)]
+        return None if any(one.terms for one in apart) else tuple(one.const for one in apart)
 
     def _first_lane(self, expr: IndexExpr, step: int) -> IndexExpr:
         """The position of lane 0."""

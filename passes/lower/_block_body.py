@@ -279,7 +279,8 @@ class BodyWriter:
         elif (held := held_value(self.at.here, buffer, address, target)) is not None:
             return held
         if address.gather is not None:
-            return self.at.here.add(kernel.GatherOp(new, address.gather, mask or self.values.all_lanes(), target))
+            on = mask or self.values.all_lanes()
+            return self.at.here.add(kernel.GatherOp(new, address.gather, on, target, address.near))
         operands = [new, address.base] if mask is None else [new, address.base, mask]
         return self.at.here.add(
             kernel.LoadOp.create(

@@ -286,12 +286,22 @@ class Lowering:
 
     def _whole_steps(self, op: ForOp) -> tuple[IndexExpr, int, bool] | None:
         """A condition that cuts a loop, the steps in which it holds, and whether there is one more that it cuts."""
-        for condition in self.cutting if not op.ends else ():
+        for condition in (*self.cutting, *self._of_lanes(op)) if not op.ends else ():
             fixed = self.at.test(condition)
             found = whole_steps(fixed, op.loop_name, widest_ranges(loops_in(op)))
             if found is not None and found[0] < op.size:
                 return condition, *found
         return None
+
+    def _of_lanes(self, op: ForOp) -> list[IndexExpr]:
+        """The conditions that mask the last vector of an innermost loop."""
+        within = [*loops_in(op)]
+        lanes = {loop.loop_name for loop in within if self._kind(loop) == "vectorized"}
+        if self.tiles is None or not lanes or len(within) > len(lanes):
+            return []
+        first, *others = blocks_in(op)
+        shared = [c for c in first.conditions if all(c in block.conditions for block in others)]
+        return [c for c in shared if not lanes.isdisjoint(c.axes())]
 
     def _end(self, op: ForOp) -> SSAValue:
         """The loop's end, before which the predicates that it ends by hold: they need no test inside."""

@@ -1,10 +1,10 @@
 """Estimate of a tiled product of two matrices on a CPU: what its register tiles take, cut ones too, and what is far.
 
-Its numbers were fitted together to 2,358 candidates of 40 products (2 to 120 million multiply-adds, drawn at random;
-one core of an Emerald Rapids on a quiet host). What is estimated least takes 1.033 times the fastest one's time in
-geometric mean, by the estimates of other reductions 1.23 times, and by the cost model that ships 1.15 times. Later 850
-candidates of 23 products on a Zen 5 and 640 of 16 on an Emerald Rapids, both with others beside, which add up all terms
-at once too, changed what is said of them.
+Its numbers are of three sets of candidates: A, 2,358 of 40 products of 2 to 120 million multiply-adds, one core of an
+Emerald Rapids on a quiet host; B, 1,500 of 45 products there, others beside; C, 850 of 23 products on a Zen 5 and 640
+of 16 on an Emerald Rapids, others beside, the only ones that add up all terms at once. Of A what is estimated least
+takes 1.033 times the fastest one's time in geometric mean, by the estimates of other reductions 1.23 times, by the cost
+model that ships 1.15 times. Where a docstring compares values, figures are such factors of the set that it names.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from .tile_model import (
 )
 
 ISSUED_PER_CYCLE = 3.2
-"""Multiply-adds and loads of whole vectors that begin in a cycle, together: tiles of 8 rows x 3 vectors and 4 x 6 run
-at 150 GFLOP/s, those of 12 x 2 at 142, of 16 x 1 at 100. Such figures say 2.75, where what comes from the second-level
-cache is not counted apart. With 2.75, 3.2 and 4 estimates of near-best candidates are 0.071, 0.068 and 0.068 of their
-time off on a Zen 5, 0.068, 0.067 and 0.067 on an Emerald Rapids."""
+"""Multiply-adds and loads of whole vectors that begin in a cycle, together. Of C near-best candidates are estimated
+0.071, 0.068 and 0.068 of their time off with 2.75, 3.2 and 4 on the Zen 5, 0.068, 0.067 and 0.067 on the Emerald
+Rapids. Tiles of 14 x 2, 10 x 2, 12 x 2, 8 x 3, 9 x 3, 8 x 2 and 7 x 2 (rows x vectors) all take 162 to 170 us for 448
+x 88 x 320 there, and 103 to 107 on the Zen 5: what decides between them is what caches deliver."""
 CUT_BESIDE_OTHERS = 3.0
-"""Factor of the steps of a tile of which the last vector is cut, where others of its cache tile lie beside it: 688 x
-279 x 64 in tiles of 4 rows x 6 vectors runs at 84 GFLOP/s in pairs, at 242 one by one, of 6 x 4 and 4 x 4 at 179 and
-109 in pairs, of 8 x 3 at 229 (one core of a Zen 5; why was not found out)."""
+"""Factor of the steps of a tile of which the last vector is cut, where others of its cache tile lie beside it (a Zen 5:
+688 x 279 x 64 in tiles of 4 rows x 6 vectors runs at 84 GFLOP/s in pairs, at 242 one by one, of 6 x 4 and 4 x 4 at 179
+and 109 in pairs, of 8 x 3 at 229). Why is not known."""
 STEP_CYCLES = 1.3
 """Cycles of the loop around the steps that are written out."""
 VISIT_CYCLES = 1.0
 """Cycles to load and store a vector of sums for a block of steps, where the first-level cache has it."""
 VISIT_L2_CYCLES, VISIT_FAR_CYCLES = 6.0, 12.0
 """The same beyond, where the sums of a cache tile take more than half of the first-level cache, or of the second; also
-of results that are stored at once, of which the next tile's are then on other pages: without, 2112 x 1312 x 24 runs at
-104 GFLOP/s down its columns, at 127 along its rows, 312 x 3187 x 64 at 116 and 137 (the host of an H200)."""
+of results that are stored at once, of which the next tile's are then on other pages (an Emerald Rapids: 2112 x 1312 x
+24 runs at 104 GFLOP/s down its columns, at 127 along its rows, 312 x 3187 x 64 at 116 and 137)."""
 OUT_CYCLES = 17.0
 """Cycles to store a line of results that is copied from the sums of several register tiles: stores of one go on beside
 the next one's sums. Of 256 x 64 x 3424 tiles of 12 rows x 2 vectors take 698 us, the fastest of several of them 834.
@@ -75,35 +75,33 @@ one's time, 1.040 with this; 128 x 124 x 3663 in tiles of 14 x 2 was estimated a
 """
 RUN_CYCLES, ASKED_RUN_CYCLES = (1.0, 30.0), (2.0, 5.0)
 """Cycles to begin a run of lines of a row that is read in place, on another page than the row before, from beyond the
-first and from beyond the second-level cache, and the same where runs are asked for ahead (in part a choice). 27 x 1001
-x 984 in tiles of 14 x 2 vectors takes 850 us in blocks of 143 terms, in tiles of 6 x 4 616, in blocks of 60 676, with 8
-tiles side by side 524; 64 x 2752 x 1664, asked for ahead, in tiles of 5 x 5 in blocks of 1376 terms 7.6 ms, in blocks
-of 64 5.4 (one core of an Emerald Rapids that others use). With 0, 10 and 20 from beyond the second what is estimated
-least of 1,500 candidates of 45 products takes 1.051, 1.051 and 1.054 times the fastest one's time, with 4 and 8 from
-beyond the first 1.07 (the host of an H200). Beside what the second-level cache delivers at all, 0 and 1 from beyond the
-first, and 20 to 30 from beyond the second, rank as well (a Zen 5 and an Emerald Rapids)."""
+first and from beyond the second-level cache, and the same where runs are asked for ahead (in part a choice). An Emerald
+Rapids: 27 x 1001 x 984 in tiles of 14 x 2 vectors takes 850 us in blocks of 143 terms, 676 in blocks of 60, 524 with 8
+tiles side by side; 64 x 2752 x 1664, asked for ahead, 7.6 ms in blocks of 1376 terms, 5.4 in blocks of 64. Of B 0, 10
+and 20 from beyond the second-level cache give 1.051, 1.051 and 1.054, 4 and 8 from beyond the first 1.07; of C 0 and 1
+from beyond the first, and 20 to 30 from beyond the second, rank as well."""
 NEAR_PAGES = 64
-"""Pages of a block of steps up to which the tiles beside go on with its runs from beyond the second-level cache (the
-same)."""
+"""Pages of a block of steps up to which the tiles beside go on with its runs from beyond the second-level cache (a
+choice)."""
 ROW_RUN_CYCLES = (0.0, 90.0)
-"""The same for rows that are read element by element, whose runs are the terms of a block: of 57 x 1776 to 1600 lanes
-along rows take 1.5 ms in blocks of 888 terms of the weight, 3.1 in blocks of 48 (one core of a Zen 5: 110 cycles a
-run), 128 x 3384 to 640 runs at 148 GFLOP/s in blocks of 376, at 95 in blocks of 188 (the host of an H200)."""
+"""`RUN_CYCLES` of rows that are read element by element, whose runs are the terms of a block: 57 x 1776 to 1600 with
+lanes along rows takes 1.5 ms in blocks of 888 terms of the weight, 3.1 in blocks of 48 (a Zen 5: 110 cycles a run), 128
+x 3384 to 640 runs at 148 GFLOP/s in blocks of 376, at 95 in blocks of 188 (an Emerald Rapids)."""
 KEPT_L1 = 0.85
 """Part of the first-level cache that keeps a panel: 0.5, 0.75 and 1 rank alike. A panel of 4 vectors by 143 terms is
 three quarters of it, and stays."""
 L2_BYTES_PER_CYCLE, WAITED_FOR_L2 = 64.0, 0.4
 """Bytes from the second-level cache in a cycle (Software Optimization Guides of Intel and AMD), and the part of them
 that arithmetic does not hide: tiles of 4 rows x 6 vectors read twice as many as those of 8 x 3, and take 1.1 times as
-long for 1024 cubed (the same)."""
+long for 1024 cubed (a Zen 5)."""
 WAITED_FOR = 0.55
-"""Part of what these deliver that arithmetic does not hide."""
+"""Part of what the shared cache and memory deliver that arithmetic does not hide (fitted)."""
 PACKED_IN_CYCLES, PACKED_APART_CYCLES, PACKED_FAR_CYCLES = 0.45, 2.0, 4.0
-"""Cycles to lay out an element in vectors or lines, apart from its neighbours (a choice), and more through memory. With
-9 for the last, rows of 128 x 3077, which are three quarters of a second-level cache of 2 MB, were not laid out for 464
-columns of weights, but these: 194 GFLOP/s, where rows as lanes run at 243 (one core of a Zen 5)."""
+"""Cycles to lay out an element in vectors or lines (fitted), apart from its neighbours (a choice), and more where it
+goes through memory (a Zen 5: with 9 rows of 128 x 3077 were not laid out for 464 columns of weights, but these, 194
+GFLOP/s, where rows as lanes run at 243)."""
 FULL_REGISTERS = 1.2
-"""Factor where sums, vectors and broadcasts take every register."""
+"""Factor where sums, vectors and broadcasts take every register (fitted)."""
 SHARPNESS = 8.0
 """Power of the norm by which arithmetic, loads and latency are joined: near their maximum, above it where two are."""
 

@@ -192,6 +192,9 @@ def _vector_axes(anchor: Anchor, target: Target) -> list[tuple[Axis, ...]]:
     Rows of 7, one Zen 3 core: a depthwise convolution of 960 channels 81 us for 887, one of 320 in groups of 16 180 us
     for 4650, a plain one of batch 8 1.7 ms for 2.8. On an Emerald Rapids, whose narrowest vector has 8 lanes, a
     depthwise one of 672 channels with stride 2 0.35 ms for 2.5, one of 768 and a batch of 32 1.8 ms for 20.
+
+    Strided rows of a vector and more are never one with others, which would be gathered: 96x80x80 to 48 by one tap
+    with stride 2 takes 83 us for 244, 256x56x56 to 512 0.94 ms for 1.9 (one core of a Zen 5).
     """
     *others, last = anchor.spatial
     lanes = lanes_of(anchor, target)
@@ -201,8 +204,16 @@ def _vector_axes(anchor: Anchor, target: Target) -> list[tuple[Axis, ...]]:
     if len(moving) == len(anchor.operands) or not all(others[-1].name in o.axes for o in moving):
         return [(last,)]
     both = (others[-1], last)
+    if last.extent >= lanes and any(_is_strided(o, last.name) for o in moving):
+        return [(last,)]
     is_shared = any(anchor.shared_by_all(a.name) for a in others)
     return [both] if last.extent < lanes // 2 and (not is_shared or last.extent <= lanes // 4) else [both, (last,)]
+
+
+def _is_strided(operand: Operand, axis: str) -> bool:
+    """True where neighbours along an axis are not neighbours in the operand's rows."""
+    last = operand.indices[-1]
+    return last.is_linear_in(axis) and last.coefficient(axis) not in (0, 1)
 
 
 def _channel_axes(anchor: Anchor, target: Target) -> Iterator[tuple[Axis, ...]]:

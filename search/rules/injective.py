@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
+from ...dialects.index import Div, Mod, atom_axes
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
 from ...passes.schedule.split import Split
@@ -15,7 +17,7 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Hole, Limit
 from ..sketch.rule import SketchRule
 from ..structure.chains import unscheduled
-from ..structure.strides import in_rows, lanes_of_block, nearly_in_rows
+from ..structure.strides import Access, accesses, in_rows, lanes_apart, lanes_of_block, nearly_in_rows
 from ._lanes import (
     TASKS_A_CORE,
     deal,
@@ -41,6 +43,10 @@ GATHERED_LANES = 1
 with four side by side and 410 us with 16 lanes (Zen 5, one thread), a transposed convolution of 8x40x40 to 40 with
 stride 3, whose phases an epilogue puts together, 1.19 ms and 3.03 (one core of an Emerald Rapids). Nothing else is in
 the space: no estimate tells them apart, and the model that ships took the wider ones."""
+FEWEST_A_STRETCH = 4
+"""Lanes of each stretch of an operand, at least, to be loaded and put in their places by shuffles: a part of a vector
+(a choice). 256x20x20 to twice as many pixels takes 18 us so, 50 element by element, 64x128x128 228 and 531 (one core
+of a Zen 5)."""
 
 
 class Injective(SketchRule):
@@ -115,12 +121,48 @@ def _usual_vectors(block: BlockOp, run: str, extent: int, target: Target) -> tup
         usual = max(n for n in choices if n <= max(usual, 2 * full))
     gathered = not nearly_in_rows(block, run)
     if gathered and not costly:
+        lanes = _lanes_of_stretches(block, run, extent, full)
+        if lanes:
+            return (lanes,), lanes, 1, 1
         return (GATHERED_LANES,), GATHERED_LANES, min(USUAL_VECTORS, extent), extent
     if gathered:
         choices = (1, *choices)
     most = -(-extent // usual)
     side = USUAL_VECTORS if in_rows(block, run) and not costly else 1
     return choices, usual, min(side, most), most
+
+
+def _lanes_of_stretches(block: BlockOp, run: str, extent: int, full: int) -> int:
+    """The lanes that each load reads in a few stretches, as pixels that are repeated or interleaved.
+
+    0 where there are none that divide the run: where lanes would end beyond it, rows of what is read become longer, and
+    who writes these in lanes along several of them would scatter them. Nor where some lanes read nothing.
+    """
+    if block.conditions or any(load.conditions for load in block.loads):
+        return 0
+    sites = accesses(block)
+    widths = [full // part * n for part in (1, 2, 4) for n in (1, *_periods(sites, run))]
+    for lanes in (n for n in widths if n >= FEWEST_A_STRETCH and extent % n == 0):
+        apart = [lanes_apart(site, run, lanes) for site in sites]
+        if all(one is not None and _in_stretches(one, full) for one in apart):
+            return lanes
+    return 0
+
+
+def _periods(sites: Sequence[Access], run: str) -> list[int]:
+    """Odd divisors of the loop, up to the vectors side by side: so many vectors begin alike."""
+    atoms = {atom for site in sites for atom, _ in site.offset.terms if not isinstance(atom, str)}
+    divisors = {atom.divisor for atom in atoms if isinstance(atom, Div | Mod) and run in atom_axes(atom)}
+    return sorted(n for n in divisors if n % 2 and n <= max(VECTORS))
+
+
+def _in_stretches(apart: Sequence[int], full: int) -> bool:
+    """True where places are in stretches of some lanes each, none longer than a vector."""
+    places, count, start = sorted(set(apart)), 1, min(apart)
+    for place in places:
+        if place - start >= full:
+            count, start = count + 1, place
+    return len(apart) >= FEWEST_A_STRETCH * count
 
 
 def write_run(draft: Draft, plan: RunPlan) -> None:

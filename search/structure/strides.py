@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import MemRefType
 
 from ...dialects.element import element_bytes
-from ...dialects.index import IndexExpr, flatten
+from ...dialects.index import IndexExpr, axis, flatten
 from ...dialects.loop import BlockOp, ForOp, buffer_shape
 from ...dialects.strides import row_major
 from ...dialects.target import Target
@@ -51,6 +51,13 @@ def nearly_in_rows(block: BlockOp, loop: str) -> bool:
     """True where vectors along `loop` are written whole, and loaded whole or with every few elements picked."""
     allowed = {True: (1,), False: range(-WIDEST_STRIDE, WIDEST_STRIDE + 1)}
     return all(access.step(loop) in allowed[access.is_write] for access in accesses(block))
+
+
+def lanes_apart(access: Access, loop: str, lanes: int) -> tuple[int, ...] | None:
+    """How far lanes along `loop` are from the first, vectors beginning at multiples; None where that changes."""
+    first = access.offset.substitute({loop: axis(loop) * lanes})
+    apart = [access.offset.substitute({loop: axis(loop) * lanes + lane}) - first for lane in range(lanes)]
+    return None if any(one.terms for one in apart) else tuple(one.const for one in apart)
 
 
 def run_together(block: BlockOp, loops: Sequence[ForOp]) -> int:

@@ -14,10 +14,12 @@ from loopwright.dialects.target import Target
 N = 600
 
 
-def loads_text(kind: str, lanes: int, stride: int, offsets: list[int], stored: dict[int, int] | None = None) -> str:
+def loads_text(
+    kind: str, lanes: int, stride: int, offsets: list[int], stored: dict[int, int] | None = None, on: int | None = None
+) -> str:
     """Load a vector at each offset of a buffer in turn, and store it to the output behind those before.
 
-    `stored` are the offsets of the buffer that are written behind the load of a number.
+    `stored` are the offsets of the buffer that are written behind the load of a number, `on` the lanes that are loaded.
     """
     shape, array, out = f"vector<{lanes}x{kind}>", f"memref<{N}x{kind}>", f"memref<{lanes * len(offsets)}x{kind}>"
     one = "1.0" if kind[0] == "f" else "true" if kind == "i1" else "1"
@@ -26,8 +28,14 @@ def loads_text(kind: str, lanes: int, stride: int, offsets: list[int], stored: d
     lines += ["%end = arith.constant 600 : index", "%step = arith.constant 1 : index"]
     lines += ["scf.for %i = %zero to %end step %step {", f"%y = lw_kernel.load %in[%i] : {array} -> {kind}"]
     lines += [f"lw_kernel.store %y, %t[%i] : {kind}, {array}", "}"]
+    mask = "" if on is None else " mask %mask"
+    if on is not None:
+        lines += [
+            f"%last = arith.constant {on - 1} : index",
+            f"%mask = lw_kernel.mask %last step -1 : vector<{lanes}xi1>",
+        ]
     for number, offset in enumerate(offsets):
-        lines.append(f"%v{number} = lw_kernel.load %t[%zero + {offset}] stride {stride} : {array} -> {shape}")
+        lines.append(f"%v{number} = lw_kernel.load %t[%zero + {offset}] stride {stride}{mask} : {array} -> {shape}")
         lines.append(f"lw_kernel.store %v{number}, %out[%zero + {number * lanes}] : {shape}, {out}")
         if number in (stored or {}):
             lines.append(f"lw_kernel.store %ones, %t[%zero + {stored[number]}] : {shape}, {array}")  # type: ignore[index]
@@ -59,6 +67,18 @@ def test_stores_in_between_are_seen_by_the_loads_behind_them_alone(seed: int) ->
     stored = {number: rng.randrange(60) for number in rng.sample(range(12), 3)}
     module = parse(loads_text("f32", 8, 17, [n % 8 for n in range(12)], stored))
     compare(build(module, Target(vector_bytes=32)), module, values("f32"))
+
+
+@pytest.mark.parametrize("on", [0, 1, 2, 5, 8, 11, 15, 16, 20])
+@pytest.mark.parametrize("kind", ["f32", "f16", "f64"])
+@pytest.mark.few(8)
+def test_rows_of_lanes_that_are_off_are_not_read(kind: str, on: int) -> None:
+    module = parse(loads_text(kind, 16, 37, list(range(8)), on=on))
+    kernel = build(module, Target(vector_bytes=64))
+    compare(kernel, module, values(kind))
+    if on > 0:
+        parts = kernel.source.count(f"= load <{16 // np.dtype(DTYPE[kind]).itemsize} x ")
+        assert parts == min(on, 16) * np.dtype(DTYPE[kind]).itemsize // 2 and "masked.gather" not in kernel.source
 
 
 @pytest.mark.parametrize(("kind", "columns"), [("f32", 4), ("f32", 6), ("f16", 8), ("f64", 2)])

@@ -11,11 +11,12 @@ import pytest
 from lowered_programs import CPU, MARKS, check, convolution, convolved, count, mark, matmul, placeholder, times
 from lowered_runs import lowered
 from xdsl.dialects import math, scf
+from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 from xdsl.utils.exceptions import PassFailedException
 
 from loopwright import te, topi
 from loopwright.dialects import kernel
-from loopwright.dialects.kernel import CompareOp, GatherOp, ScatterOp
+from loopwright.dialects.kernel import CompareOp, GatherOp, MaskOp, ScatterOp
 from loopwright.passes.primitive import ScheduleError
 from loopwright.schedule import Schedule
 from loopwright.topi import testing
@@ -218,7 +219,7 @@ def test_uneven_lanes_are_gathered() -> None:
     steps = 'lw-split{block="c" loop="i" factors=0,8},lw-vectorize{block="c" loop="i1"}'
     i = np.arange(21)
     module = check([x, out], steps, lambda x: x[i * 4 // 3] + x[i // 7 * 9 + i % 7])
-    assert count(module, GatherOp) == 2
+    assert count(module, GatherOp) == 4  # of whole vectors, and of the last one
 
 
 @pytest.mark.parametrize("how", ["serial", "vectorize"])
@@ -306,3 +307,15 @@ def test_one_of_the_lanes_writes_an_extent_of_1() -> None:
     y = te.compute((5, 1), lambda i, j: x[i, j] + 1.0, name="y")
     steps = 'lw-cache-write{block="y" buffer="y" layout="i*j/2","i*j%2"},lw-split{block="y" loop="j" factors=0,4}'
     check([x, y], f'{steps},lw-vectorize{{block="y" loop="j1"}}')
+
+
+def test_the_last_vector_alone_has_a_mask() -> None:
+    """197 elements in vectors of 64: three whole ones in a loop, and one of 5 lanes that are known."""
+    x, k = placeholder("x", 3, 197), te.reduce_axis((0, 197), "k")
+    c = te.compute((3,), lambda i: te.max(x[i, k], axis=k), name="c")
+    steps = 'lw-split{block="c" loop="k" factors=0,64},lw-rfactor{block="c" loop="k1"},'
+    steps += 'lw-vectorize{block="c_rf" loop="k1"},lw-vectorize{block="c" loop="k1"}'
+    module = check([x, c], steps, lambda x: x.max(axis=1))
+    assert count(module, MaskOp) == 1
+    (mask,) = (op for op in module.walk() if isinstance(op, MaskOp))
+    assert const_evaluate_operand(mask.start) == 4
