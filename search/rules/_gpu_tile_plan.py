@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.attributes import Axis
-from ...dialects.buffers import buffer_shape, element_of_buffer
+from ...dialects.buffers import element_of_buffer
 from ...dialects.element import element_bytes
 from ...dialects.multiprocessor import BANKS
 from ...dialects.target import Target
+from ...passes.analysis.views import run_of
 from ..estimates.gpu_tile import PADDING
 from ..sketch.hole import Columns, Derived, Hole, Kind
 from ..structure.anchor import Anchor, Operand
@@ -377,7 +378,7 @@ def _staged(
     anchor: Anchor, variant: GpuVariant, operand: Operand, names: Sequence[str], outer: Sequence[Axis]
 ) -> StagedOperand:
     layout = _turned_layout(anchor, variant, operand, names[:-1])
-    widths = copied_widths(buffer_shape(operand.buffer), bool(layout)) if variant.large else WIDTHS
+    widths = copied_widths(run_of(operand.buffer), bool(layout)) if variant.large else WIDTHS
     vector = _hole(variant.label(anchor.block), f"{operand.name}_vector", widths, 1, "vector")
     is_box = _is_box(operand, {*names, *(a.name for a in outer)}, variant)
     return StagedOperand(operand, vector, layout, is_box, _aligned(anchor, variant, operand, names, layout))

@@ -125,6 +125,7 @@ def _stage(draft: Draft, plan: GpuTilePlan) -> None:
     for staged in plan.operands:
         buffer, label, layout = staged.operand.name, staged.copy, staged.layout
         draft.do(CacheRead, block=plan.block, buffer=buffer, scope="shared", layout=layout, label=label)
+        draft.inline_view(buffer)
         if staged.aligned is not None:
             axis, factor, offset = staged.aligned
             draft.do(StorageAlign, block=label, axis=axis, factor=factor, offset=offset)
