@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects.attributes import Axis, IndicesAttr
 from ...dialects.index import IndexExpr, axis
@@ -25,12 +25,13 @@ def copy_nest(
     axes: Sequence[Axis],
     source: tuple[SSAValue, Sequence[IndexExpr], Sequence[IndexExpr]],
     target: tuple[SSAValue, Sequence[IndexExpr]],
+    notes: dict[str, Attribute] | None = None,
 ) -> Operation:
     """`for axes { block label { target[...] = source[...] where ... } }`; all over `axes`, which are loops as well."""
     load = LoadOp(*source)
     body = Region(Block([load, YieldOp.create(operands=[load.result])]))
     buffer, indices = target
-    block = BlockOp(label, axes, [axis(a.name) for a in axes], [buffer], [tuple(indices)], body)
+    block = BlockOp(label, axes, [axis(a.name) for a in axes], [buffer], [tuple(indices)], body, annotations=notes)
     return nest_around(block, [(a.name, a.extent) for a in axes])
 
 

@@ -20,6 +20,14 @@ TIMES = 1.2
 """Times that such candidates take of their estimates, in the scale of others: 37 of nine convolutions took 0.65 to 0.92
 of them, the untuned ones of these, divided once, 0.61 to 0.83."""
 
+MOST_WRITTEN, LONG_CODE = 1024, 1.15
+"""Multiply-adds of a thread that are written out, beyond which their code is fetched again and again, and times of the
+estimate that such candidates take. Of 20 for 512 channels of 7x7 with whole images in a thread (an H200) those of 882
+took 10.6 to 11.5 us, those of 1,764 11.2 to 17.6, 13.8 in the mean, with the same estimates."""
+FEW_STAGES, UNHIDDEN = 2, 1.04
+"""Stages of the pipeline up to which a fill is waited for, and times of the estimate that these take: with three 10.6,
+10.8 and 11.0 us, with two 11.3 to 11.4."""
+
 
 @dataclass(frozen=True)
 class SlicedWindows(GpuModel):
@@ -53,4 +61,6 @@ class SlicedWindows(GpuModel):
         return np.asarray(self._accumulators(c) * STORED_INSTRUCTIONS)
 
     def seconds(self, c: Columns) -> Array:
-        return np.asarray(TIMES * super().seconds(c))
+        long = np.where(self._accumulators(c) * self._copies(c) > MOST_WRITTEN, LONG_CODE, 1.0)
+        unhidden = np.where(c[self.stages] <= FEW_STAGES, UNHIDDEN, 1.0)
+        return np.asarray(TIMES * long * unhidden * super().seconds(c))

@@ -16,7 +16,7 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..structure.anchor import Anchor, anchor_of, epilogue_of
 from ..structure.products import WIDER
-from ._gpu_factors import PARTS, parts_of
+from ._gpu_factors import FEWEST_OF_PART, PARTS, parts_of
 
 ENOUGH_PARTS = 3
 """Numbers of parts of whole steps that an axis is divided into as it is; one with fewer is padded before. A choice."""
@@ -63,12 +63,18 @@ class Division:
 
 
 def plan_division(
-    anchor: Anchor, sliced: bool, multiple: int = 1, more: tuple[int, ...] = (), clustered: bool = False
+    anchor: Anchor,
+    sliced: bool,
+    multiple: int = 1,
+    more: tuple[int, ...] = (),
+    clustered: bool = False,
+    in_both: bool = False,
 ) -> Division:
     """Divide the longest reduce axis among blocks of threads, or (`sliced`) among the threads of a block.
 
     With a `multiple` above 1, parts are those of `parts_in_multiples`, of which there must be some. `more` are further
-    numbers of parts.
+    numbers of parts. A reduction that is divided `in_both` ways has twice as many of each without a search, where it is
+    long enough.
     """
     longest = max(anchor.reduce, key=lambda a: a.extent)
     label, usual = ("slices", USUAL_SLICES) if sliced else ("parts", USUAL_PARTS)
@@ -76,7 +82,8 @@ def plan_division(
     choices = choices + more
     if clustered:
         choices = tuple(n for n in choices if n <= MOST_IN_CLUSTER) or (MOST_IN_CLUSTER,)
-    parts = Hole.near(f"{anchor.block}_{label}", choices, usual, "parts")
+    many = in_both and longest.extent >= 4 * FEWEST_OF_PART * USUAL_SLICES * (1 if sliced else USUAL_PARTS)
+    parts = Hole.near(f"{anchor.block}_{label}", choices, 2 * usual if many else usual, "parts")
     return Division(anchor.block, longest, parts, sliced, clustered)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 from ...dialects.element import FLOAT32_BYTES, element_bytes
@@ -47,11 +46,11 @@ def large_factors(is_columns: bool) -> tuple[tuple[int, ...], tuple[int, ...], t
     return ROWS_VIRTUAL, ROWS_THREADS, ROWS_INNER
 
 
-def copied_widths(shape: Sequence[int], turned: bool) -> tuple[int, ...]:
+def copied_widths(run: int, turned: bool) -> tuple[int, ...]:
     """Elements that a thread copies at once: vectors, where rows begin at multiples of one.
 
     What is turned round is stored one by one, so that single elements may do as well.
     """
-    if shape[-1] % VECTOR:
+    if run % VECTOR:
         return (1, 2, VECTOR)
     return (1, VECTOR) if turned else (VECTOR,)

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.attributes import Axis
-from ...dialects.buffers import buffer_shape
 from ...dialects.element import FLOAT32_BYTES, element_bytes
 from ...dialects.target import Target
+from ...passes.analysis.views import run_of
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
@@ -91,7 +91,7 @@ def is_sliced(anchor: Anchor, target: Target, pixels: bool = False) -> bool:
     found = factors_of_product(anchor)
     if found is None or not all(_is_plain(operand, rows.name, terms.name) for operand in found):
         return False
-    return results <= MOST_RESULTS or (pixels and copied_at_once(run_of(found[1])) == 1)
+    return results <= MOST_RESULTS or (pixels and copied_at_once(_run_of(found[1])) == 1)
 
 
 def rows_together(anchor: Anchor) -> int:
@@ -120,10 +120,10 @@ def factors_of_product(anchor: Anchor) -> tuple[Operand, Operand] | None:
     return found if columns.name not in found[0].axes and rows.name not in found[1].axes else None
 
 
-def run_of(operand: Operand) -> int:
+def _run_of(operand: Operand) -> int:
     """Elements of a row of a factor, which the next row begins behind; one of what is read at a stride."""
     steps = any(isinstance(atom, str) and c == 1 for atom, c in operand.indices[-1].terms)
-    return buffer_shape(operand.buffer)[-1] if steps else 1
+    return run_of(operand.buffer) if steps else 1
 
 
 def _is_strided(operand: Operand, terms: str) -> bool:
@@ -150,12 +150,15 @@ def _lies_by(operand: Operand, columns: Axis, terms: Axis) -> bool:
 class _Plan:
     """The numbers of a product in slices: those of rows and of columns are threads, and results of a thread.
 
+    `runs` are elements of rows of the factors that lie side by side, which the next row begins behind.
+
     `fixed` are those that have one choice, which the model asks of tiles in general: virtual threads along rows,
     elements of a vector, copies through registers and unrolled steps.
     """
 
     anchor: Anchor
     factors: tuple[Operand, Operand]
+    runs: tuple[int, int]
     rows: tuple[Hole, Hole]
     columns: tuple[Hole, Hole, Hole]
     slices: Hole
@@ -226,6 +229,7 @@ def _plan(anchor: Anchor) -> _Plan:
     return _Plan(
         anchor,
         factors,
+        (_run_of(factors[0]), _run_of(factors[1])),
         rows,
         columns,
         slices,
@@ -247,7 +251,6 @@ def _model(plan: _Plan, division: Division | None, target: Target) -> SlicedMode
     (*others, rows, columns), (terms,) = plan.anchor.spatial, plan.anchor.reduce
     extent = terms.extent if division is None else division.divided.extent
     virtual, vector, registers, unroll = (hole.name for hole in plan.fixed)
-    by_rows, by_columns = plan.factors
 
     def spans(*axes: Axis) -> tuple[Span, ...]:
         return tuple(Span(((axis.name, 1),)) for axis in axes)
@@ -262,8 +265,8 @@ def _model(plan: _Plan, division: Division | None, target: Target) -> SlicedMode
         ),
         reduce=(GpuReduce(terms.name, extent, plan.step.name),),
         operands=(
-            GpuOperand(of_rows, vector, "", run=run_of(by_rows), aligned=Aligned(of_rows[-1:], ALIGNED, PADDING)),
-            GpuOperand(spans(terms, columns), vector, columns.name, run=run_of(by_columns)),
+            GpuOperand(of_rows, vector, "", run=plan.runs[0], aligned=Aligned(of_rows[-1:], ALIGNED, PADDING)),
+            GpuOperand(spans(terms, columns), vector, columns.name, run=plan.runs[1]),
         ),
         element_bytes=FLOAT32_BYTES,
         stages=plan.stages.name,
@@ -295,6 +298,7 @@ def _write(draft: Draft, plan: _Plan, model: SlicedModel, parts: Division | None
     for operand, label in zip(plan.factors, copies, strict=True):
         if not _is_strided(operand, terms.name):
             draft.do(CacheRead, block=sums, buffer=operand.name, scope="shared", label=label)
+            draft.inline_view(operand.name)
         draft.do(CacheRead, block=sums, buffer=label, scope="local", label=f"{label}_own")
     rank = len(draft.block(copies[0]).write_indices[0])
     draft.do(StorageAlign, block=copies[0], axis=rank - 2, factor=ALIGNED, offset=PADDING)
@@ -379,10 +383,10 @@ def _tile(draft: Draft, plan: _Plan, sums: _Sums, copies: list[str]) -> None:
     for label, loop in zip(copies, (some, virtual), strict=True):
         draft.do(ComputeAt, block=f"{label}_own", loop=loop, unit_loops=True)
         in_registers(draft, f"{label}_own", draft.loops(f"{label}_own", loop))
-    for label, factor in zip(copies, plan.factors, strict=True):
+    for label, run in zip(copies, plan.runs, strict=True):
         draft.do(ComputeAt, block=label, loop=fill, unit_loops=True)
         whole = draft.fuse(label, draft.loops(label, fill))
-        _, of_thread, vectors = draft.split(label, whole, (0, plan.threads, copied_at_once(run_of(factor))))
+        _, of_thread, vectors = draft.split(label, whole, (0, plan.threads, copied_at_once(run)))
         draft.do(Bind, block=label, loop=of_thread, thread="threadIdx.x")
         draft.do(Vectorize, block=label, loop=vectors)
     draft.do(Pragma, block=name, loop=some, auto_unroll_max_step=LARGE_UNROLLED)

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.attributes import Axis
-from ...dialects.buffers import buffer_shape, element_of_buffer
+from ...dialects.buffers import element_of_buffer
 from ...dialects.element import element_bytes
 from ...dialects.multiprocessor import BANKS
-from ...dialects.target import Target
+from ...dialects.target import WARP, Target
+from ...passes.analysis.views import run_of
 from ..estimates.gpu_tile import PADDING
 from ..sketch.hole import Columns, Derived, Hole, Kind
 from ..structure.anchor import Anchor, Operand
@@ -54,6 +55,10 @@ USUAL_THREADS = 256
 """Threads of a block without a search, at most: eight warps, two for each scheduler of a multiprocessor. A choice."""
 USUAL_SLICE_THREADS = 128
 """The same for one of several slices, of which there are two without a search: as many in all."""
+MOST_WHOLE = 64
+"""Results of an image that a thread takes as a whole without a search, where a reduction is divided twice: two thirds
+of its registers are its sums and a row of the window then. 7x7 of 512 channels take 10.2 us so at best on an H200, in
+rows 13.1."""
 USUAL_THREADS_OF_AXIS = 16
 """Threads along one axis without a search: a square of them is a block. A choice, as is that."""
 
@@ -188,6 +193,8 @@ class GpuTilePlan:
     slices: SlicePlan | None
     run: int | None = None
     """Neighbours along the axis of the variant's runs, which tiles divide; None where it has none."""
+    image: tuple[str, ...] = ()
+    """The axes of images that a thread has as a whole without a search; none where it has a part."""
 
     @property
     def block(self) -> str:
@@ -226,7 +233,8 @@ def plan_tiles(
     sliced_part = division.part if division is not None and variant.sliced else ""
     spatial = [a for a in anchor.spatial if a.name != sliced_part]
     outer, tiled = _tiled_axes(anchor, variant, spatial)
-    axes = _axis_tiles(anchor.block, tiled, variant, run)
+    image = tuple(_whole_image(anchor, tiled)) if variant.in_both else ()
+    axes = _axis_tiles(anchor.block, tiled, variant, run, image)
     reduce = _reduce_tiles(anchor, variant, division)
     names = [n for n, _ in tiled]
     operands = tuple(_staged(anchor, variant, o, names, outer) for o in _distinct(anchor))
@@ -258,6 +266,7 @@ def plan_tiles(
         threads,
         _slices(anchor.block, axes, threads) if variant.sliced else None,
         run,
+        image,
     )
 
 
@@ -301,10 +310,22 @@ def _tiled_axes(
     return outer, [*kept, (variant.axis, prod(a.extent for a in variant.fused))]
 
 
+def _whole_image(anchor: Anchor, tiled: Sequence[tuple[str, int]]) -> list[str]:
+    """The tiled axes along which windows slide, where a thread may have a whole image; none where it may not."""
+    reduced = {a.name for a in anchor.reduce}
+    slid = {name for o in anchor.operands for e in o.indices if reduced & e.axes() for name in e.axes()}
+    image = {name: extent for name, extent in tiled if name in slid}
+    fits = prod(image.values()) <= MOST_WHOLE and all(extent in INNER for extent in image.values())
+    return list(image) if fits else []
+
+
 def _axis_tiles(
-    block: str, tiled: Sequence[tuple[str, int]], variant: GpuVariant, run: int | None
+    block: str, tiled: Sequence[tuple[str, int]], variant: GpuVariant, run: int | None, image: Sequence[str] = ()
 ) -> tuple[AxisTile, ...]:
-    """The factors of the tiled axes; the last one gets its threads first. Those of an axis of runs divide one."""
+    """The factors of the tiled axes; the last one gets its threads first. Those of an axis of runs divide one.
+
+    Without a search a thread has all of an `image`, of one filter; none for others.
+    """
 
     def factors(name: str, extent: int, listed: tuple[int, ...], most: int) -> tuple[int, ...]:
         """Tiles of slices go evenly to all threads, which only powers of two do."""
@@ -318,8 +339,9 @@ def _axis_tiles(
         return _large_tiles(variant.label(block), tiled)
     for name, extent in reversed(tiled):
         choices = factors(name, extent, INNER, MOST_INNER)
-        inner = _hole(block, f"{name}_inner", choices, min(USUAL_INNER, extent), axis=name)
-        most = max(1, min(left, USUAL_THREADS_OF_AXIS, extent // inner.default))
+        usual_inner = (extent if name in image else 1) if image else min(USUAL_INNER, extent)
+        inner = _hole(block, f"{name}_inner", choices, usual_inner, axis=name)
+        most = max(1, min(left, WARP if image else USUAL_THREADS_OF_AXIS, extent // inner.default))
         listed = [t for t in up_to(THREADS, max(1, extent)) if t <= most]
         if run is not None and name == variant.runs:
             listed = [t for t in listed if run % (t * inner.default) == 0]
@@ -377,8 +399,9 @@ def _staged(
     anchor: Anchor, variant: GpuVariant, operand: Operand, names: Sequence[str], outer: Sequence[Axis]
 ) -> StagedOperand:
     layout = _turned_layout(anchor, variant, operand, names[:-1])
-    widths = copied_widths(buffer_shape(operand.buffer), bool(layout)) if variant.large else WIDTHS
-    vector = _hole(variant.label(anchor.block), f"{operand.name}_vector", widths, 1, "vector")
+    widths = copied_widths(run_of(operand.buffer), bool(layout)) if variant.large else WIDTHS
+    usual = max(widths) if variant.in_both and operand.name not in anchor.pads else 1
+    vector = _hole(variant.label(anchor.block), f"{operand.name}_vector", widths, usual, "vector")
     is_box = _is_box(operand, {*names, *(a.name for a in outer)}, variant)
     return StagedOperand(operand, vector, layout, is_box, _aligned(anchor, variant, operand, names, layout))
 

@@ -58,13 +58,13 @@ def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Targ
     anchor = with_packed(draft, anchor, variant)
     parts = None
     if variant.in_both:
-        parts = plan_division(anchor, False)
+        parts = plan_division(anchor, False, in_both=True)
         anchor = write_division(draft, parts)
     division = None
     if variant.split or variant.sliced:
         longest, results = max(a.extent for a in anchor.reduce), prod(a.extent for a in anchor.spatial)
         more = () if variant.sliced else many_parts(longest, results, target)
-        division = plan_division(anchor, variant.sliced, more=more)
+        division = plan_division(anchor, variant.sliced, more=more, in_both=variant.in_both)
         anchor = write_division(draft, division)
     if division is not None and parts is not None:  # the model's extents are those before any division
         division = replace(division, divided=division.divided._replace(extent=parts.divided.extent))
@@ -90,6 +90,7 @@ def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Targ
     if plan.run is not None:
         draft.limits.append(plan.within_runs)
     draft.limits.append(model.limit)
+    draft.sure += bool(plan.image)
     return model
 
 
@@ -129,6 +130,7 @@ def _stage(draft: Draft, plan: GpuTilePlan) -> None:
     for staged in plan.operands:
         buffer, label, layout = staged.operand.name, staged.copy, staged.layout
         draft.do(CacheRead, block=plan.block, buffer=buffer, scope="shared", layout=layout, label=label)
+        draft.inline_view(buffer)
         if staged.aligned is not None:
             axis, factor, offset = staged.aligned
             draft.do(StorageAlign, block=label, axis=axis, factor=factor, offset=offset)

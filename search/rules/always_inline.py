@@ -9,6 +9,7 @@ from typing import ClassVar
 from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import Target
 from ...passes.analysis.access import consumers, is_argument
+from ...passes.analysis.views import is_view
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_inline import ComputeInline
 from ..sketch.draft import Draft
@@ -44,10 +45,10 @@ class AlwaysInline(SketchRule):
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         anchors = anchors_in(draft.module)
-        pads = {pad for anchor in anchors for pad in anchor.pads}
+        left = draft.settled.union(*(anchor.pads for anchor in anchors))
         tiled = {anchor.block for anchor in anchors}
         for block in list(blocks_in(draft.module)):
-            if block.block_name in pads or block.block_name in draft.settled or not self._is_cheap(block):
+            if block.block_name in left or is_view(block) or not self._is_cheap(block):
                 continue
             if reads_by_data(block) and any(reader.block_name in tiled for reader in consumers(block)):
                 continue  # of what a tile reads so, nobody knows which part it is

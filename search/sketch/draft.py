@@ -13,7 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import Target
-from ...passes.analysis.nest import find_block
+from ...passes.analysis.nest import buffer_name, find_block
+from ...passes.analysis.views import is_view
 from ...passes.lower.lower_te_to_loop import LowerTeToLoop
 from ...passes.open_number import OpenNumber
 from ...passes.parametric.nest import Nest
@@ -22,6 +23,7 @@ from ...passes.parametric.replay import program_of_schedule
 from ...passes.parametric.sizes import Size
 from ...passes.pipeline_text import lower_to_loops
 from ...passes.primitive import Primitive, ScheduleError
+from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.rfactor import Rfactor
@@ -295,6 +297,12 @@ class Draft:
         (made,) = {block.block_name for block in blocks_in(self.module)} - before
         self.settled.add(made)
         return made
+
+    def inline_view(self, buffer: str) -> None:
+        """Put the view that writes a buffer into the copies that read it; there may be none."""
+        for block in [b for b in blocks_in(self.module) if is_view(b)]:
+            if buffer in map(buffer_name, block.outputs):
+                self.do(ComputeInline, block=block.block_name)
 
     @property
     def template(self) -> str:

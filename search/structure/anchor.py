@@ -15,6 +15,7 @@ from ...dialects.index import Atom, Div, IndexExpr, atom_axes
 from ...dialects.loop import BlockOp, LoadOp, blocks_in
 from ...passes.analysis.access import consumers, is_argument, writers
 from ...passes.analysis.nest import buffer_name, find_block
+from ...passes.analysis.views import is_view
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,8 @@ def pads_of(block: BlockOp) -> list[str]:
     for load in block.loads:
         for writer in writers(load.buffer):
             if writer is block or writer.is_reduction or is_argument(load.buffer) or len(consumers(writer)) != 1:
+                continue
+            if is_view(writer):
                 continue
             if len(writer.outputs) == 1 and any(x.conditions for x in writer.loads) and not reads_by_data(writer):
                 pads.append(writer.block_name)

@@ -90,7 +90,7 @@ def test_the_phases_of_a_transposed_convolution_are_left_to_the_grid() -> None:
     """Its channels were, though all of them read the same image: 3.2 times cuDNN's time for 64 channels on an H200."""
     data, kernel = te.placeholder((1, 8, 9, 9), name="data"), te.placeholder((8, 12, 4, 4), name="kernel")
     task = task_of([data, kernel, topi.nn.conv2d_transpose_nchw(data, kernel, 2, 1)], H200)
-    for sketch in task.sketches:
+    for sketch in (sketch for sketch in task.sketches if "col2im" not in sketch.name):
         assert any(hole.name.endswith("ff_threads") for hole in sketch.holes)
     check_interpreted(task.module, task.reference, [s.schedule(s.default) for s in task.sketches[:2]])
 

@@ -27,3 +27,25 @@ def test_a_whole_image_in_a_thread_is_estimated_below_rows_and_columns() -> None
     columns = seconds(sketch, **common, _slices=4, _xx_inner=2, _xx_threads=2, _yy_inner=7)
     assert whole < columns
     assert "compute_rf_rf" in task.default_schedule
+
+
+def test_a_thread_has_a_whole_image_without_a_search() -> None:
+    """Without defaults of this kind no row of a search's first ones has it: changes of one hole at a time end in rows.
+
+    An H200 takes 10.6 us so, and 12.5 by what was chosen before.
+    """
+    task = lw.SearchTask(lambda: conv2d(1, 7, 7, 512, 512), target="cuda model=h200")
+    number, row = task.default_candidate
+    sketch = task.sketches[number]
+    decisions = {h.name.removeprefix("conv2d_nchw_"): h.choices[n] for h, n in zip(sketch.holes, row, strict=True)}
+    assert sketch.sure and sketch.name.endswith("_split_sliced")
+    assert [n for name, n in decisions.items() if name.endswith(("xx_inner", "yy_inner"))] == [7, 7]
+
+
+def test_long_code_and_few_stages_are_estimated_to_take_longer() -> None:
+    task = lw.SearchTask(lambda: conv2d(1, 7, 7, 512, 512), target="cuda model=h200")
+    (sketch,) = [s for s in task.sketches if s.name.endswith("_split_sliced")]
+    common = {"_parts": 8, "_kernel_vector": 4, "_unroll": 512, "_slices": 4, "_xx_inner": 7, "_yy_inner": 7}
+    short = seconds(sketch, **common, _rc10_step=2, _stages=3, _ff_threads=32)
+    assert short < seconds(sketch, **common, _rc10_step=4, _stages=3, _ff_threads=32)
+    assert short < seconds(sketch, **common, _rc10_step=2, _stages=2, _ff_threads=32)

@@ -1,0 +1,76 @@
+"""Sums over taps as products: results beside those of the sum, and the nest of all candidates beside that of the IR."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.dialects.interpret.loop import run_loops
+from loopwright.dialects.loop import blocks_in
+from loopwright.dialects.presets import preset_target
+from loopwright.search.features.of_records import features_of_schedule
+from loopwright.search.features.of_sketch import SketchFeatures
+
+WINDOWS = [(2, 2, 0), (3, 2, 1), (4, 2, 1), (5, 3, 1), (5, 2, 0), (3, 1, 1), (1, 2, 0)]
+"""Taps, stride and padding."""
+
+
+def transposed(layout: str, images: int, window: tuple[int, int, int], dtype: str = "float64") -> list[te.Tensor]:
+    """A transposed convolution of 3 channels to 5 with a relu behind it."""
+    taps, stride, padding = window
+    last = layout == "nhwc"
+    data = te.placeholder((images, 4, 6, 3) if last else (images, 3, 4, 6), dtype, "data")
+    kernel = te.placeholder((taps, taps, 3, 5) if last else (3, 5, taps, taps), dtype, "kernel")
+    made = topi.nn.conv2d_transpose_nhwc if last else topi.nn.conv2d_transpose_nchw
+    return [data, kernel, topi.nn.relu(made(data, kernel, stride, padding))]
+
+
+def unpadded(sch: lw.Schedule) -> str:
+    """The block of the sum, into which what pads its operands has been put."""
+    (sums,) = (block.block_name for block in blocks_in(sch.module) if block.is_reduction)
+    for name in ("pad_temp", "kernel_taps"):
+        if name in [block.block_name for block in blocks_in(sch.module)]:
+            sch.compute_inline(name)
+    return sums
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("images", [1, 2])
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("multiple", [1, 4, 7])
+def test_results_are_those_of_the_sum(layout: str, images: int, window: tuple[int, int, int], multiple: int) -> None:
+    agree(transposed(layout, images, window), multiple)
+
+
+def test_convolutions_are_products_of_each_tap() -> None:
+    data, kernel = te.placeholder((2, 3, 7, 6), "float64", "data"), te.placeholder((5, 3, 3, 2), "float64", "kernel")
+    sch = agree([data, kernel, topi.nn.conv2d_nchw(data, kernel, 2, 1)], 1)
+    products = next(block for block in blocks_in(sch.module) if block.is_reduction)
+    assert [axis.extent for axis in products.axes] == [2, 5 * 3 * 2, 7 * 6, 3]
+
+
+def agree(tensors: list[te.Tensor], multiple: int) -> lw.Schedule:
+    """Hold a sum by products to the one without."""
+    sch = lw.Schedule(tensors)
+    rng = np.random.default_rng(0)
+    inputs = [rng.standard_normal(tensor.shape) for tensor in tensors[:2]]
+    (expected,) = run_loops(sch.module, inputs)
+    for block in [b.block_name for b in blocks_in(sch.module) if b.block_name.startswith(("pad_temp", "kernel_taps"))]:
+        sch.compute_inline(block)
+    sch.col2im(next(b.block_name for b in blocks_in(sch.module) if b.is_reduction), multiple)
+    (found,) = run_loops(sch.module, inputs)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    return sch
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("images", [1, 2])
+def test_all_candidates_have_the_nest_that_the_step_makes(layout: str, images: int) -> None:
+    tensors, target = transposed(layout, images, (3, 2, 1), "float32"), preset_target("cuda model=h200")
+    before = 'lw-lower-te-to-loop,lw-split{block="T_relu" loop="i1" factors=0,<n>},lw-compute-inline{block="pad_temp"}'
+    template = f'{before},lw-compute-inline{{block="kernel_taps"}},lw-col2im{{block="compute" multiple=4}}'
+    module, numbers = te.create_module(tensors), np.array([1, 2, 3])
+    found = SketchFeatures(module, target, "products", template, None)({"n": numbers}, len(numbers))
+    for row, n in zip(found, numbers, strict=True):
+        expected = features_of_schedule(module, target, template.replace("<n>", str(n)))
+        np.testing.assert_allclose(row, expected, rtol=1e-6)

@@ -1,0 +1,61 @@
+"""Transposed convolutions as products on a GPU: where they are offered, and that candidates are right."""
+
+import numpy as np
+import pytest
+from effort import usual
+from gpu_programs import check_interpreted
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.search.estimates.col2im_model import Col2imModel
+from loopwright.search.rules import _gpu_sliced_products
+
+CUDA = "cuda model=h200"
+
+
+def layer(
+    channels: int, size: int, filters: int, window: tuple[int, int, int], images: int = 1, last: bool = False
+) -> list[te.Tensor]:
+    """A transposed convolution with taps, stride and padding, and a relu behind it."""
+    taps, stride, padding = window
+    data = te.placeholder((images, size, size, channels) if last else (images, channels, size, size), name="data")
+    kernel = te.placeholder((taps, taps, channels, filters) if last else (channels, filters, taps, taps), name="kernel")
+    made = topi.nn.conv2d_transpose_nhwc if last else topi.nn.conv2d_transpose_nchw
+    return [data, kernel, topi.nn.relu(made(data, kernel, stride, padding))]
+
+
+def ways(tensors: list[te.Tensor], target: str = CUDA) -> set[bool]:
+    """Where sketches are products, and where phases."""
+    return {"lw-col2im" in sketch.template for sketch in lw.SearchTask(tensors, target=target).sketches}
+
+
+def test_products_are_offered_where_they_are_faster() -> None:
+    """Beside phases where these are near: an H200 takes 171 us and 545, 249 and 250, 35 and 19 of the first three."""
+    assert ways(layer(768, 75, 96, (3, 2, 1))) == {True}
+    assert ways(layer(128, 75, 256, (4, 2, 1))) == {True, False}
+    assert ways(layer(24, 33, 384, (4, 2, 1))) == {False}
+    assert ways(layer(768, 224, 512, (5, 3, 1))) == {False}  # 4.8 GB would be moved
+    assert ways(layer(3, 64, 320, (5, 3, 1))) == {False}  # most time goes into what is added up
+
+
+def test_others_are_left_as_they_are() -> None:
+    """Convolutions with one phase, other devices, and products."""
+    data, kernel = te.placeholder((1, 64, 56, 56), name="data"), te.placeholder((64, 64, 3, 3), name="kernel")
+    assert ways([data, kernel, topi.nn.conv2d_nchw(data, kernel, 2, 1)]) == {False}
+    assert ways(layer(64, 56, 64, (3, 1, 1))) == {False}
+    assert ways(layer(768, 75, 96, (3, 2, 1)), "llvm cores=2") == {False}
+    assert ways(layer(768, 75, 96, (3, 2, 1)), "opencl model=mali-g71") == {False}
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("window", [(3, 2, 1), (5, 3, 1), (2, 2, 0)])
+@pytest.mark.few(3)
+def test_candidates_are_right(last: bool, window: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
+    monkeypatch.setattr(Col2imModel, "is_offered", True)
+    task = lw.SearchTask(layer(70, 7, 8, window, 2, last), target=CUDA)
+    found = [sketch for sketch in task.sketches if "col2im" in sketch.name]
+    assert found
+    for sketch in found:
+        rows = sketch.sample(np.random.default_rng(2), usual(1))
+        check_interpreted(task.module, task.reference, map(sketch.schedule, (sketch.default, *rows)))
