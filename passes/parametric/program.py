@@ -31,7 +31,7 @@ class Program:
         """Slots of columns and of what is computed."""
         self.outputs = tuple(outputs)
         self._constants: dict[float, int] = {}
-        self._code: list[int] = []
+        self._code: list[tuple[int, ...]] = []
         slot_of = self._allocate(last_use)
         self._results = [slot_of[o.index] if isinstance(o, SizeValue) else self._constant(o) for o in outputs]
 
@@ -44,7 +44,7 @@ class Program:
     def code(self) -> npt.NDArray[np.int32]:
         """The operations in their order, `(n, 5)`: the operation's number, the slots of three operands and its own.
 
-        The first operand stands for those that there are not.
+        Others stand for those that there are not.
         """
         return self._placed(np.array(self._code, dtype=np.int32).reshape(-1, 2 + max(OPERANDS.values())))
 
@@ -64,39 +64,39 @@ class Program:
 
     def _allocate(self, last_use: Mapping[int, int]) -> dict[int, int]:
         """The slot of each value by its index; that of a value nobody needs any more is given to a later one."""
-        slot_of: dict[int, int] = {}
         columns = [node for node in self.nodes if node.op == "column"]
-        for slot, node in enumerate(columns):
-            self.columns[str(node.args[0])] = slot_of[node.index] = slot
-        self.slots = len(columns)
+        slot_of = {node.index: slot for slot, node in enumerate(columns)}
+        self.columns = {str(node.args[0]): slot for slot, node in enumerate(columns)}
+        slots, code, constants = len(columns), self._code, self._constants
         free: list[int] = []
         for node in self.nodes:
             if node.op == "column":
                 continue
+            number = node.index
             places: list[int] = []
             done: list[int] = []
             for a in node.args:
-                if not isinstance(a, SizeValue):
-                    places.append(self._constant(a))  # type: ignore[arg-type]
-                    continue
-                place = slot_of[a.index]
+                if type(a) is SizeValue:
+                    place = slot_of[a.index]
+                    if last_use[a.index] == number and place not in done and a.op != "column":
+                        done.append(place)
+                else:
+                    place = -1 - constants.setdefault(a, len(constants))  # type: ignore[arg-type]
                 places.append(place)
-                if last_use[a.index] == node.index and a.op != "column" and place not in done:
-                    done.append(place)
             if free:
                 slot = free.pop()
             else:
-                slot = self.slots
-                self.slots += 1
-            slot_of[node.index] = slot
-            first, *others = places
-            self._code += (_NUMBER[node.op], first, *(*others, first, first)[:2], slot)
+                slot = slots
+                slots += 1
+            slot_of[number] = slot
+            code.append((_NUMBER[node.op], places[0], places[len(places) > 1], places[-1], slot))
             free += done
+        self.slots = slots
         return slot_of
 
     def _constant(self, value: float) -> int:
         """The place of a constant, below zero."""
-        return -1 - self._constants.setdefault(float(value), len(self._constants))
+        return -1 - self._constants.setdefault(value, len(self._constants))
 
 
 def _last_uses(graph: SizeGraph, outputs: Sequence[Size]) -> dict[int, int]:
@@ -106,6 +106,6 @@ def _last_uses(graph: SizeGraph, outputs: Sequence[Size]) -> dict[int, int]:
     for node in reversed(graph.nodes):  # operands are older than what is made of them
         if node.index in last:
             for arg in node.args:
-                if isinstance(arg, SizeValue):
-                    last.setdefault(arg.index, node.index)
+                if type(arg) is SizeValue and arg.index not in last:
+                    last[arg.index] = node.index
     return last

@@ -1,4 +1,4 @@
-"""Features of a sketch's candidates as one NumPy program, made when they are first asked for."""
+"""Features of a sketch's candidates as one program over columns, made when they are first asked for."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ...dialects.target import Target
-from ...passes.parametric.nest import Nest
+from ...passes.collector import collector_paused
 from ...passes.parametric.program import Program
-from ...passes.parametric.replay import ScheduledNests, programs_of_schedule
-from ...passes.parametric.sizes import Size
+from ...passes.parametric.replay import ScheduledNests
+from ...passes.parametric.sizes import Size, SizeGraph
 from ...passes.primitive import UnknownStepError
 from ..estimates.build_model import build_seconds
 from .catalogue import PRIOR, names
@@ -57,34 +57,45 @@ class SketchFeatures:
         """Names of the columns."""
         return (*names(), PRIOR.name)
 
-    @property
+    @cached_property
     def program(self) -> Program:
         """The catalogue's features, and the ideal seconds that times are relative to."""
-        return self._programs[0]
+        graph, view = self._view
+        with collector_paused():
+            return Program(graph, [*features_of_view(view), ideal_seconds(view)])
 
     @cached_property
-    def _programs(self) -> list[Program]:
-        """Compile the features, and the estimates that there are, of running and of building: of one nest."""
+    def _estimates(self) -> Program:
+        """The estimate of running by the loops."""
+        graph, view = self._view
+        assert self._estimate is not None
+        return Program(graph, [self._estimate(view)])
 
-        def asked(nest: Nest) -> list[list[Size]]:
-            view = NestView(nest)
-            features = [*features_of_view(view), ideal_seconds(view)]
-            estimates = [None if self._estimate is None else self._estimate(view), build_seconds(nest)]
-            return [features, *([] if estimate is None else [estimate] for estimate in estimates)]
+    @cached_property
+    def _builds(self) -> Program:
+        """The estimate of building, where there is one."""
+        graph, view = self._view
+        seconds = build_seconds(view.nest)
+        return Program(graph, [] if seconds is None else [seconds])
 
+    @cached_property
+    def _view(self) -> tuple[SizeGraph, NestView]:
+        """The nest of all candidates, which all programs are of, and the expressions there are of it so far."""
+        graph = SizeGraph()
         try:
-            return programs_of_schedule(self._nests, self._template, asked)
+            with collector_paused():
+                return graph, NestView(self._nests.nest(self._template, graph))
         except UnknownStepError as error:
             error.add_note(f"in sketch '{self._name}'")
             raise
 
     def _estimated(self, columns: Mapping[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.float64]:
         rows = len(next(iter(columns.values()))) if columns else 1
-        return np.asarray(run_program(self._programs[1], columns, rows)[0], dtype=np.float64)
+        return np.asarray(run_program(self._estimates, columns, rows)[0], dtype=np.float64)
 
     def build_seconds(self, columns: Mapping[str, npt.NDArray[np.int64]], rows: int) -> npt.NDArray[np.float64] | None:
         """Rough seconds until candidates with these columns are built, `(rows,)`; None where nobody has an idea."""
-        program = self._programs[2]
+        program = self._builds
         return np.asarray(run_program(program, columns, rows)[0], dtype=np.float64) if program.outputs else None
 
     def __call__(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:
