@@ -87,7 +87,7 @@ class SlicedModel(GpuModel):
             copied = self.threads(c) * copied_at_once(operand.run)
             rounds = np.ceil(first * row / copied)
             rows = np.where((rounds > 1) & (copied % row == 0), rounds * copied / row, first)
-            planned = planned + self._planned_tile(operand, sizes) / first * rows
+            planned = planned + self._planned_tile(c, operand) / first * rows
         return np.asarray(planned * c[self.stages])
 
     def _resident(self, c: Columns, planned: Array) -> Array:
