@@ -73,17 +73,15 @@ end:
 """
 
 
-def run_program(
-    program: Program, columns: Mapping[str, npt.NDArray[Any]], rows: int, out: npt.NDArray[np.float32] | None = None
-) -> npt.NDArray[np.float32]:
-    """The outputs `(outputs, rows)` of a program for columns `(rows,)`, written to `out` where it is given.
+def run_program(program: Program, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:
+    """The outputs `(outputs, rows)` of a program for columns `(rows,)`.
 
     A search asks for the features of some 150 rows thousands of times, an untuned choice a dozen times. Of 4,000 to
     5,700 operations (an H200's convolutions) 128 rows take 0.5 to 0.6 ms, a NumPy call each 6 to 9 (a Zen 5 core with
     neighbours). Machine code of a program's own took 0.3 to 0.6 for 8 to 15 on a slower one, and 0.1 to 0.25 s to
     compile, which a choice of a single schedule paid for, too.
     """
-    result = np.empty((len(program.outputs), rows), dtype=np.float32) if out is None else out
+    result = np.empty((len(program.outputs), rows), dtype=np.float32)
     places = program.results
     size = min(BLOCK_ROWS, -(-rows // LANES) * LANES)
     memory = np.empty((program.slots + len(program.constants), size))
