@@ -16,7 +16,7 @@ from .draft import Draft
 
 _FOLDER = "rules"
 _GPU_RULES = "gpu_"
-"""What the files of rules for GPUs begin with: others do not load them."""
+"""Begins the names of files of rules for GPUs: for CPUs they are not loaded."""
 _REGISTERED: dict[str, SketchRule] = {}
 """Filled by `register_sketch_rule`, by name."""
 

@@ -17,7 +17,7 @@ from .population import Population, Rows
 
 
 class Description(Protocol):
-    """What a cost model and a search know of a sketch's candidates before any is built; rows of columns `(n,)`."""
+    """Knowledge of a sketch's candidates before any is built, for cost models and searches; columns are `(rows,)`."""
 
     @property
     def names(self) -> tuple[str, ...]:
