@@ -241,8 +241,8 @@ class LoadedSymbols:
         self._engine.detach()
 
 
-def kept_function(source: str, symbol: str, kind: Callable[[int], Made]) -> Made:
+def kept_function(source: str, symbol: str, kind: Callable[[int], Made], quick: bool = False) -> Made:
     """Return a function of LLVM IR text, as a ctypes type makes it of an address; it stays until the process ends."""
-    code = LoadedSymbols(compile_text(source).object_code, (symbol,))
+    code = LoadedSymbols(compile_text(source, quick=quick).object_code, (symbol,))
     code.keep()
     return kind(code.addresses[symbol])

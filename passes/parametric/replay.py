@@ -67,16 +67,9 @@ def program_of_schedule(
 
     UnknownStepError as for `nest_of_schedule`.
     """
-    return programs_of_schedule(ScheduledNests(module, target), schedule, lambda nest: [asked(nest)])[0]
-
-
-def programs_of_schedule(
-    nests: ScheduledNests, schedule: str | Sequence[ModulePass], asked: Callable[[Nest], Sequence[Sequence[Size]]]
-) -> list[Program]:
-    """As `program_of_schedule`, a program for each of several lists of quantities."""
     with collector_paused():
         graph = SizeGraph()
-        return [Program(graph, outputs) for outputs in asked(nests.nest(schedule, graph))]
+        return Program(graph, asked(ScheduledNests(module, target).nest(schedule, graph)))
 
 
 def replay_steps(nest: Nest, steps: Iterable[ModulePass], sizes: Sizes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,18 @@ class CostModel(Protocol):
         """Return predictions `(n,)` for features `(n, f)`, larger for faster, and their spread `(n,)` (how unsure)."""
 
 
+@runtime_checkable
+class Founded(Protocol):
+    """A cost model that is ready before it was taught anything, by another one that it stands on."""
+
+    @property
+    def learned(self) -> bool:
+        """True where it predicts by what it was taught."""
+
+
 def has_learned(model: CostModel) -> bool:
     """True where predictions are on the scale of what it was taught; those of a model that ships are on its own."""
-    return bool(getattr(model, "learned", model.ready))
+    return model.learned if isinstance(model, Founded) else model.ready
 
 
 def relative_speed(times_s: Floats, tasks: Tasks | None = None) -> Floats:

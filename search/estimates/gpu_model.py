@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache, reduce
+from math import prod
 from operator import add
 
 import numpy as np
@@ -189,14 +190,15 @@ class GpuModel(GpuTile):
         H200): 384x1024 to 4096 took 116 us by vectors of two, 90 through registers.
         """
         width, ones = c[operand.vector].astype(np.float64), self._ones(c)
-        beside = np.prod([span.reach(sizes) for span in operand.contiguous], axis=0) * ones
+        beside = prod(span.reach(sizes) for span in operand.contiguous) * ones
         straight = beside % width == 0
         apart = (operand.run % width != 0) | ~straight
         through = c[self.registers] * (c[self.stages] > 1)
-        vectors = np.ceil(self._copied(operand, sizes) / self.threads(c) / width)
+        vectors = np.ceil(self._copied(c, operand) / self.threads(c) / width)
         stores = np.where(apart | operand.turned, width, 1.0)
         loads = np.where(apart, width, np.where(through, 1.0, stores))
-        divisions = np.sum([span.reach(sizes) > 1 for span in operand.rows], axis=0) * np.where(straight, 1.0, width)
+        divisions = np.asarray(sum((span.reach(sizes) > 1 for span in operand.rows), 0.0), dtype=np.float64)
+        divisions = divisions * np.where(straight, 1.0, width)
         strided = np.where(through | (not operand.turned), 1.0, width)
         instructions = DIVISION_INSTRUCTIONS * divisions + COPY_INSTRUCTIONS * (strided * loads + through * stores)
         instructions = instructions + BOUND_INSTRUCTIONS * operand.padded
@@ -205,9 +207,9 @@ class GpuModel(GpuTile):
         stored = vectors * stores * self._store_conflicts(c, operand)
         return _Copies(vectors * instructions, vectors * loads, stored, vectors * loads * lines)
 
-    def _copied(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
+    def _copied(self, c: Columns, operand: GpuOperand) -> Array:
         """Elements that are copied for a tile; of turned ones with those between rows, as numbers here were fitted."""
-        return (self._planned_tile if operand.turned else self._reached)(operand, sizes)
+        return self._planned_tile(c, operand) if operand.turned else self._reached(c, operand)
 
     def _lines(self, c: Columns, operand: GpuOperand, beside: Array) -> Array:
         """Lines of the first-level cache that a warp asks for at once, as it copies rows of so many elements."""
@@ -241,8 +243,9 @@ class GpuModel(GpuTile):
         threads, blocks, step, on = self.threads(c), self._blocks(c), self._step(c), multiprocessor_of(self.target)
         stages, sizes, planned = c[self.stages].astype(np.float64), self._extents(c), self.planned_elements(c)
         copies = reduce(add, [self._copies_of(c, operand, sizes) for operand in self.operands])
-        _, loads, wavefronts = np.sum([self._loads(c, operand) for operand in self.operands], axis=0)
-        filled = np.sum([self._copied(o, sizes) for o in self.operands], axis=0) * self.element_bytes
+        each = [self._loads(c, operand) for operand in self.operands]
+        loads, wavefronts = sum(loads for _, loads, _ in each), sum(least for *_, least in each)
+        filled = sum(self._copied(c, o) for o in self.operands) * self.element_bytes
         unrolled = self._copies(c)
         warps, per_sm = threads / WARP, self._resident(c, planned)
         issue = step * (self._accumulators(c) + loads + STEP_INSTRUCTIONS / unrolled) + copies.instructions

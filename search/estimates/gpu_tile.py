@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -97,6 +98,11 @@ class GpuOperand:
     padded: bool = False
     aligned: Aligned | None = None
 
+    @cached_property
+    def axes(self) -> frozenset[str]:
+        """The axes that its spans move along."""
+        return frozenset(name for span in self.spans for name, _ in span.strides)
+
     @property
     def rows(self) -> tuple[Span, ...]:
         """The spans whose elements lie apart from each other."""
@@ -155,8 +161,9 @@ class GpuTile:
     @once
     def joined_elements(self, c: Columns) -> Array:
         """Elements in shared memory where the slices of a block are added up."""
-        tile = np.prod([self._tile(c, a) for a in self.axes], axis=0)
-        return np.asarray(tile * self._slices(c) if self.sliced else 0.0 * self._ones(c))
+        if not self.sliced:
+            return np.zeros(len(c[self.stages]))
+        return np.asarray(prod(self._tile(c, a) for a in self.axes) * self._slices(c))
 
     def _product(self, c: Columns, names: Sequence[str]) -> Array:
         total = self._ones(c)
@@ -191,18 +198,20 @@ class GpuTile:
         width, tile = self.pair[1][1], self._tile(c, self.axes[-1]).astype(np.int64)
         return np.asarray((width - np.gcd(tile, width) + tile - 1) // width + 1)
 
-    def _reached(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
-        """Elements that an operand's index expressions reach in a tile of these sizes."""
-        words = np.ones(len(next(iter(sizes.values()))))  # also of an operand that only moves with whole blocks
+    @once
+    def _reached(self, c: Columns, operand: GpuOperand) -> Array:
+        """Elements that an operand's index expressions reach in a tile."""
+        words, sizes = self._ones(c), self._extents(c)
         for span in operand.spans:
             words = words * span.reach(sizes)
         return words
 
-    def _planned_tile(self, operand: GpuOperand, sizes: dict[str, Array]) -> Array:
+    def _planned_tile(self, c: Columns, operand: GpuOperand) -> Array:
         """Elements that are kept of them, with rows that are aligned."""
-        words = self._reached(operand, sizes)
+        words = self._reached(c, operand)
         if operand.aligned is not None:
-            row = np.prod([span.reach(sizes) for span in operand.aligned.spans], axis=0)
+            sizes = self._extents(c)
+            row = np.asarray(prod(span.reach(sizes) for span in operand.aligned.spans))
             words = words / row * operand.aligned.stride(row)
         return words
 
@@ -213,8 +222,7 @@ class GpuTile:
         What a schedule keeps there is known from its parametric nest alone, which is there once the schedule is written
         (`Usage.shared_bytes`): steps align rows, and tails and strides make boxes larger or smaller.
         """
-        sizes = self._extents(c)
-        return np.asarray(np.sum([self._planned_tile(o, sizes) for o in self.operands], axis=0) * c[self.stages])
+        return np.asarray(sum(self._planned_tile(c, o) for o in self.operands) * c[self.stages])
 
     @once
     def _accumulators(self, c: Columns) -> Array:
@@ -235,7 +243,7 @@ class GpuTile:
     def _registers(self, c: Columns, planned: Array) -> Array:
         """Registers of a thread: accumulators, a step's operands, copies on their way, addresses."""
         held = self._held(c, planned)
-        operands = np.sum([self._words(c, o) for o in self.operands], axis=0)
+        operands = sum(self._words(c, o) for o in self.operands)
         return np.asarray(self._accumulators(c) + operands + held + 24)
 
     def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
@@ -335,11 +343,11 @@ class GpuTile:
         """Extent of shared memory along a reduce axis."""
         return np.asarray(c[axis.step] if axis.step else self._depth_of(c, axis), np.float64)
 
-    def _names_of(self, operand: GpuOperand) -> set[str]:
+    def _names_of(self, operand: GpuOperand) -> frozenset[str]:
         """The axes that an operand moves along."""
-        names = {name for span in operand.spans for name, _ in span.strides}
-        if self.pair is not None and {n for n, _ in self.pair} & names:
-            names.add(self.axes[-1].name)
+        names = operand.axes
+        if self.pair is not None and not names.isdisjoint(n for n, _ in self.pair):
+            return names | {self.axes[-1].name}
         return names
 
     @once

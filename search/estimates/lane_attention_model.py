@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.element import FLOAT32_BYTES
-from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
+from ...dialects.multiprocessor import CLOCK_HZ, VECTOR, multiprocessor_of
 from ...dialects.target import WARP, Target
 from ..sketch.hole import Columns
 from .gpu_model import (
@@ -26,8 +26,6 @@ Array = npt.NDArray[np.float64]
 ELEMENT_INSTRUCTIONS = 60
 """Instructions for a score beside its products: stored, read three times, two exponentials, a division. Counted in the
 code, not measured."""
-VECTOR = 4
-"""Elements that a thread loads at once, of 16 bytes."""
 MOST_RESULTS = 128
 """Scores of a thread, at most: each is a register, beside those of queries and keys. A choice: half of them."""
 

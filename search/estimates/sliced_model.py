@@ -7,15 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...dialects.multiprocessor import BANKS, multiprocessor_of
+from ...dialects.multiprocessor import BANKS, VECTOR, multiprocessor_of
 from ...dialects.target import WARP
 from ..sketch.hole import Columns, once
 from .gpu_model import GpuModel
 from .gpu_tile import Array
 from .residency import cycles_of_rounds
 
-VECTOR = 4
-"""Elements that a thread copies, reads or writes at once, of 16 bytes."""
 ALIGNED = 8
 """Elements behind a multiple of which, by `PADDING`, rows of terms begin in shared memory: vectors of eight of them are
 in different banks then."""
@@ -89,7 +87,7 @@ class SlicedModel(GpuModel):
             copied = self.threads(c) * copied_at_once(operand.run)
             rounds = np.ceil(first * row / copied)
             rows = np.where((rounds > 1) & (copied % row == 0), rounds * copied / row, first)
-            planned = planned + self._planned_tile(operand, sizes) / first * rows
+            planned = planned + self._planned_tile(c, operand) / first * rows
         return np.asarray(planned * c[self.stages])
 
     def _resident(self, c: Columns, planned: Array) -> Array:

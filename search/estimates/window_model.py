@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...dialects.multiprocessor import VECTOR
 from ..sketch.hole import Columns
 from .gpu_model import Array, GpuModel
 from .gpu_tile import GpuOperand
 
-VECTOR = 4
-"""Elements of a load, where rows of a thread begin at multiples of as many."""
 STORED_INSTRUCTIONS = 2.0
 """Instructions to put a result into shared memory, where slices are added up. Counted in the code, not measured: by the
 stores to global memory that others make, whole images of 7x7 in a thread were estimated at 1.25 times what takes 1.2

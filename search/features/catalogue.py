@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from ...passes.parametric.nest import KINDS
 
@@ -186,6 +187,7 @@ def described() -> list[str]:
     return [f"{name:<{width}}  {f.unit:<9}  {f.text}{f' [{f.source}]' if f.source else ''}" for name, f in lines]
 
 
+@cache
 def catalogue() -> tuple[Feature, ...]:
     """Return all columns that are computed from a nest, in their order."""
     groups = [("program", PROGRAM), ("main", MAIN)]
@@ -194,6 +196,7 @@ def catalogue() -> tuple[Feature, ...]:
     return tuple(Feature(f"{group}.{f.name}", f.unit, f.text, f.source) for group, features in groups for f in features)
 
 
-def names() -> list[str]:
+@cache
+def names() -> tuple[str, ...]:
     """The names of the columns that are computed from a nest."""
-    return [f.name for f in catalogue()]
+    return tuple(f.name for f in catalogue())

@@ -1,9 +1,8 @@
-"""Features of a sketch's candidates as one NumPy program, made when they are first asked for."""
+"""Features of a sketch's candidates as one program over columns, made when they are first asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -13,26 +12,18 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ...dialects.target import Target
-from ...passes.parametric.nest import Nest
+from ...passes.collector import collector_paused
 from ...passes.parametric.program import Program
-from ...passes.parametric.replay import ScheduledNests, programs_of_schedule
-from ...passes.parametric.sizes import Size
+from ...passes.parametric.replay import ScheduledNests
+from ...passes.parametric.sizes import Size, SizeGraph
 from ...passes.primitive import UnknownStepError
 from ..estimates.build_model import build_seconds
 from .catalogue import PRIOR, names
 from .extract import features_of_view, ideal_seconds
-from .native import NativeProgram
+from .native import run_program
 from .view import NestView
 
 Prior = Callable[[Mapping[str, npt.NDArray[np.int64]]], npt.NDArray[np.float64]]
-
-
-NATIVE_AFTER = 5
-"""Populations of a sketch after which its features are compiled to machine code, meanwhile: those of a first batch, or
-of choosing. NumPy takes as long for some 40 populations of 150 rows (`NativeProgram`), but the search waits for it: it
-thinks of 64 trials for 1.9 to 2.1 s of CPU, 2.5 and 2.8 with 16 (a convolution of five sketches, a Xeon at 2.1 GHz),
-of 128 for 3.2 and 3.4, 4.1 and 4.4 with 16; with the compiler's threads it takes 5.6 and 6.1 s for 5.7 and 6.3, and 7.2
-and 7.8 for 8.6 and 9.2."""
 
 
 class SketchFeatures:
@@ -57,8 +48,6 @@ class SketchFeatures:
         self._nests = nests or ScheduledNests(module, target)
         self._name = name
         self._template = template
-        self._populations = 0
-        self._compilation: Future[NativeProgram] | None = None
         self._estimate = estimate
         self.prior = prior if prior is not None or estimate is None else self._estimated
         """Seconds of candidates with these columns, `(n,)`; None where nobody has an idea."""
@@ -68,56 +57,50 @@ class SketchFeatures:
         """Names of the columns."""
         return (*names(), PRIOR.name)
 
-    @property
+    @cached_property
     def program(self) -> Program:
         """The catalogue's features, and the ideal seconds that times are relative to."""
-        return self._programs[0]
+        graph, view = self._view
+        with collector_paused():
+            return Program(graph, [*features_of_view(view), ideal_seconds(view)])
 
     @cached_property
-    def _programs(self) -> list[Program]:
-        """Compile the features, and the estimates that there are, of running and of building: of one nest."""
+    def _estimates(self) -> Program:
+        """The estimate of running by the loops."""
+        graph, view = self._view
+        assert self._estimate is not None
+        return Program(graph, [self._estimate(view)])
 
-        def asked(nest: Nest) -> list[list[Size]]:
-            view = NestView(nest)
-            features = [*features_of_view(view), ideal_seconds(view)]
-            estimates = [None if self._estimate is None else self._estimate(view), build_seconds(nest)]
-            return [features, *([] if estimate is None else [estimate] for estimate in estimates)]
+    @cached_property
+    def _builds(self) -> Program:
+        """The estimate of building, where there is one."""
+        graph, view = self._view
+        seconds = build_seconds(view.nest)
+        return Program(graph, [] if seconds is None else [seconds])
 
+    @cached_property
+    def _view(self) -> tuple[SizeGraph, NestView]:
+        """The nest of all candidates, which all programs are of, and the expressions there are of it so far."""
+        graph = SizeGraph()
         try:
-            return programs_of_schedule(self._nests, self._template, asked)
+            with collector_paused():
+                return graph, NestView(self._nests.nest(self._template, graph))
         except UnknownStepError as error:
             error.add_note(f"in sketch '{self._name}'")
             raise
 
-    @property
-    def native(self) -> NativeProgram:
-        """The program in machine code, once it is compiled."""
-        return self._begun().result()
-
-    def _begun(self) -> Future[NativeProgram]:
-        """The compilation, which begins in a thread of its own when it is first asked for."""
-        if self._compilation is None:
-            pool = ThreadPoolExecutor(1)
-            self._compilation = pool.submit(NativeProgram, self.program)
-            pool.shutdown(wait=False)
-        return self._compilation
-
     def _estimated(self, columns: Mapping[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.float64]:
         rows = len(next(iter(columns.values()))) if columns else 1
-        return np.asarray(self._programs[1].run(columns, rows)[0], dtype=np.float64)
+        return np.asarray(run_program(self._estimates, columns, rows)[0], dtype=np.float64)
 
     def build_seconds(self, columns: Mapping[str, npt.NDArray[np.int64]], rows: int) -> npt.NDArray[np.float64] | None:
         """Rough seconds until candidates with these columns are built, `(rows,)`; None where nobody has an idea."""
-        program = self._programs[2]
-        return np.asarray(program.run(columns, rows)[0], dtype=np.float64) if program.outputs else None
+        program = self._builds
+        return np.asarray(run_program(program, columns, rows)[0], dtype=np.float64) if program.outputs else None
 
     def __call__(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:
         """The features `(rows, len(catalogue()) + 1)` of candidates with these columns, each `(rows,)`."""
-        result = np.empty((len(self.program.outputs), rows), dtype=np.float32)
-        self._populations += 1
-        compiled = self._populations > NATIVE_AFTER and self._begun().done()
-        program = self.native if compiled else self.program
-        program.run(columns, rows, out=result)
+        result = run_program(self.program, columns, rows)
         ideal_s = result[-1]
         result[-1] = np.nan if self.prior is None or not rows else np.log2(self.prior(columns) / ideal_s)
         return result.T

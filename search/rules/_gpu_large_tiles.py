@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ...dialects.element import FLOAT32_BYTES, element_bytes
+from ...dialects.multiprocessor import VECTOR
 from ..structure.anchor import Anchor
 
 LEAST_PRODUCTS = 30_000_000
@@ -12,9 +13,6 @@ LEAST_PRODUCTS = 30_000_000
 us, chosen among these tiles and the others 6.3)."""
 LEAST_SIDE = 96
 """Rows and columns, at least. A choice: as many as the smallest tiles have along their longer side."""
-VECTOR = 4
-"""Elements that columns are a multiple of, those of 16 bytes. Copied one by one, 777x1025x513 took 35.5 us of the other
-tiles and 37.3 of these at best (an H200), 997x1009x1013 62.3 and 62.5."""
 ROWS_VIRTUAL, ROWS_THREADS, ROWS_INNER = (1, 2, 3), (2, 4, 6, 8, 12, 16, 24, 32), (2, 4, 8, 12)
 """Virtual threads, threads and results of a thread along rows, with threes among them. 1536 cubed takes 157.8 us in two
 parts of 96 x 128 on an H200, 169.0 in tiles of 96 x 192, and 201.3 in what powers of two make of it (cuBLAS 185.6)."""
@@ -29,7 +27,11 @@ one's time."""
 
 
 def is_large(anchor: Anchor) -> bool:
-    """True for a product of two matrices of float32 that is bound by its arithmetic, whose columns are vectors."""
+    """True for a product of two matrices of float32 that is bound by its arithmetic, whose columns are vectors.
+
+    Copied one by one, 777x1025x513 took 35.5 us of the other tiles and 37.3 of these at best (an H200), 997x1009x1013
+    62.3 and 62.5.
+    """
     spatial = [a for a in anchor.spatial if a.extent > 1]
     if len(anchor.reduce) != 1 or len(spatial) != 2 or anchor.pads or element_bytes(anchor.element) != FLOAT32_BYTES:
         return False

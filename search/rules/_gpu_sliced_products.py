@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ...dialects.attributes import Axis
 from ...dialects.element import FLOAT32_BYTES, element_bytes
+from ...dialects.multiprocessor import VECTOR
 from ...dialects.target import Target
 from ...passes.analysis.views import run_of
 from ...passes.primitive import ScheduleError
@@ -27,7 +28,7 @@ from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.gpu_model import GpuModel
 from ..estimates.gpu_tile import PADDING, Aligned, GpuAxis, GpuOperand, GpuReduce, Span
-from ..estimates.sliced_model import ALIGNED, VECTOR, SlicedModel, copied_at_once
+from ..estimates.sliced_model import ALIGNED, SlicedModel, copied_at_once
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole, Kind
 from ..structure.anchor import Anchor, Operand, anchor_of

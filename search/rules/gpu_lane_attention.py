@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from ...dialects.element import FLOAT32_BYTES, element_bytes
 from ...dialects.loop import BlockOp, LoadOp, blocks_in, buffer_shape, element_of_buffer
-from ...dialects.multiprocessor import BANKS
+from ...dialects.multiprocessor import BANKS, VECTOR
 from ...dialects.target import WARP, Target
 from ...passes.analysis.nest import buffer_name
 from ...passes.schedule.bind import Bind
@@ -30,7 +30,7 @@ from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.gpu_tile import PADDING
-from ..estimates.lane_attention_model import VECTOR, LaneAttentionModel
+from ..estimates.lane_attention_model import LaneAttentionModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule

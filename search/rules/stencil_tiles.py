@@ -22,6 +22,7 @@ from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.tile_model import CYCLES_PER_S
+from ..features.native import run_program
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole
 from ..sketch.rule import SketchRule
@@ -74,7 +75,7 @@ class StencilModel:
     sizes: Program
 
     def _sizes(self, c: Columns) -> npt.NDArray[np.float64]:
-        return self.sizes.run(c, len(next(iter(c.values())))).astype(np.float64)
+        return run_program(self.sizes, c, len(next(iter(c.values())))).astype(np.float64)
 
     def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The stages before the last fit the stack."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +31,7 @@ from ...passes.schedule.rfactor import Rfactor
 from ...passes.schedule.split import Split
 from .distinct import sorted_rows
 from .hole import Columns, Derived, Hole, Kind, Limit
+from .known_seconds import KnownSeconds
 from .population import Population, Rows
 
 DRAWN = 512
@@ -190,39 +192,19 @@ class Draft:
         Where what becomes of these in some `rounds` is estimated to be much faster, it is taken.
         """
         population = self.population
+        seconds = KnownSeconds(partial(self._seconds, population))
         drawn = np.concatenate([population.default[None], population.sample(np.random.default_rng(0), DRAWN)])
-        best = self._descended(population, drawn)
+        best = _descended(population, seconds, drawn)
         if not len(best):
             return False
         if rounds or self.in_rounds:
             legal = np.concatenate([best, drawn[population.legal(drawn)]])
-            others = self._changed_in_rounds(population, legal, rounds or ROUNDS)
+            others = _changed_in_rounds(population, seconds, legal, rounds or ROUNDS)
             worth = 1.0 if self.in_rounds else WORTH_ROUNDS
-            if self._seconds(population, others).min() <= worth * self._seconds(population, best[:1])[0]:
-                best = self._descended(population, others)
+            if seconds(others).min() <= worth * seconds(best[:1])[0]:
+                best = _descended(population, seconds, others)
         self._set_defaults(best[0], population)
         return True
-
-    def _descended(self, population: Population, rows: Rows) -> Rows:
-        """The rows of the least estimate, the best first, changed in one hole after the other while that helps."""
-        least = np.inf
-        while len(rows := rows[population.legal(rows)]):
-            seconds = self._seconds(population, rows)
-            best = rows[np.argsort(seconds, kind="stable")[:CHANGED]]
-            if seconds.min() > least * WORTH_A_CHANGE:
-                return best
-            least = seconds.min()
-            rows = np.concatenate([_changed_in_one_place(row, population.sizes) for row in best])
-        return rows
-
-    def _changed_in_rounds(self, population: Population, rows: Rows, rounds: int) -> Rows:
-        """Legal rows, and what becomes of the best when they are changed a little, in rounds."""
-        rng = np.random.default_rng(0)
-        for _ in range(rounds):
-            best = rows[np.argsort(self._seconds(population, rows), kind="stable")[:PARENTS]]
-            changed = population.mutate(rng, np.repeat(best, -(-DRAWN // len(best)), axis=0))
-            rows = sorted_rows(np.concatenate([best, changed[population.legal(changed)]]))
-        return rows
 
     def _seconds(self, population: Population, rows: Rows) -> npt.NDArray[np.float64]:
         """Seconds of some candidates by the estimates of all models."""
@@ -318,6 +300,29 @@ def _with_numbers(value: object, as_open: bool) -> object:
     if isinstance(value, tuple):
         return tuple(_with_numbers(v, as_open) for v in value)
     return value
+
+
+def _descended(population: Population, seconds: KnownSeconds, rows: Rows) -> Rows:
+    """The rows of the least estimate, the best first, changed in one hole after the other while that helps."""
+    least = np.inf
+    while len(rows := rows[population.legal(rows)]):
+        found = seconds(rows)
+        best = rows[np.argsort(found, kind="stable")[:CHANGED]]
+        if found.min() > least * WORTH_A_CHANGE:
+            return best
+        least = found.min()
+        rows = np.concatenate([_changed_in_one_place(row, population.sizes) for row in best])
+    return rows
+
+
+def _changed_in_rounds(population: Population, seconds: KnownSeconds, rows: Rows, rounds: int) -> Rows:
+    """Legal rows, and what becomes of the best when they are changed a little, in rounds."""
+    rng = np.random.default_rng(0)
+    for _ in range(rounds):
+        best = rows[np.argsort(seconds(rows), kind="stable")[:PARENTS]]
+        changed = population.mutate(rng, np.repeat(best, -(-DRAWN // len(best)), axis=0))
+        rows = sorted_rows(np.concatenate([best, changed[population.legal(changed)]]))
+    return rows
 
 
 def _changed_in_one_place(row: Rows, sizes: Rows) -> Rows:

@@ -30,7 +30,7 @@ def generate_sketches(module: ModuleOp, target: Target, rules: Sequence[SketchRu
     `SketchRuleWarning`. ValueError where a rule leaves nothing to go on with, TypeError where what it returns
     is no drafts.
     """
-    wanted = [rule for rule in (sketch_rules() if rules is None else rules) if rule.when(target)]
+    wanted = sketch_rules(target) if rules is None else [rule for rule in rules if rule.when(target)]
     with collector_paused():
         drafts = _drafts(module, target, wanted)
     distinct = {draft.template: draft for draft in drafts}

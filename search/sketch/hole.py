@@ -34,9 +34,10 @@ def once(method: Asked[P, T]) -> Asked[P, T]:
         if not isinstance(c, KnownColumns):
             return method(self, c, *args, **kwargs)
         key = (method, id(self), *map(id, args))  # these are kept with the result, so that none is another by then
-        if key not in c.known:
-            c.known[key] = method(self, c, *args, **kwargs), self, args
-        found: T = c.known[key][0]
+        known = c.known.get(key)
+        if known is None:
+            known = c.known[key] = method(self, c, *args, **kwargs), self, args
+        found: T = known[0]
         return found
 
     return update_wrapper(asked, method)

@@ -174,6 +174,9 @@ class Population:
         return walkers[rng.permutation(n)][:, members]
 
     def _around_default(self, part: Rows, members: Sequence[int]) -> Rows:
+        """Rows of the defaults but for the holes of `part`, which are some `members`."""
+        if len(members) == len(self.holes):
+            return part
         rows = np.repeat(self.default[None], len(part), axis=0)
         rows[:, members] = part
         return rows

@@ -15,6 +15,8 @@ from ...dialects.target import Target
 from .draft import Draft
 
 _FOLDER = "rules"
+_GPU_RULES = "gpu_"
+"""Begins the names of files of rules for GPUs: for CPUs they are not loaded."""
 _REGISTERED: dict[str, SketchRule] = {}
 """Filled by `register_sketch_rule`, by name."""
 
@@ -74,7 +76,7 @@ def register_sketch_rule(rule: SketchRule | type[SketchRule]) -> SketchRule | ty
 
 def sketch_rules(target: Target | None = None) -> list[SketchRule]:
     """The rules there are, in the order they run in; with a target those for it."""
-    found = {rule.name: rule for rule in (*_own(), *_installed(), *_REGISTERED.values())}
+    found = {rule.name: rule for rule in (*_own(target), *_installed(), *_REGISTERED.values())}
     rules = sorted(found.values(), key=lambda rule: (rule.order, rule.name))
     return rules if target is None else [rule for rule in rules if rule.when(target)]
 
@@ -92,9 +94,12 @@ def rule_stems() -> list[str]:
     return sorted(file.stem for file in folder.glob("*.py") if not file.stem.startswith("_"))
 
 
-def _own() -> list[SketchRule]:
+def _own(target: Target | None) -> list[SketchRule]:
+    """The rules that come with loopwright; with a target those that may be for it."""
     rules = []
     for stem in rule_stems():
+        if target is not None and not target.is_gpu and stem.startswith(_GPU_RULES):
+            continue
         module = importlib.import_module(f"..{_FOLDER}.{stem}", __package__)
         rules.append(_instance(getattr(module, "".join(word.capitalize() for word in stem.split("_"))), stem))
     return rules

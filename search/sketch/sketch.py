@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,20 @@ from ...passes.open_number import OpenText
 from ...passes.schedule.tensorize import Tensorize
 from .hole import Columns, Derived, Hole, Limit
 from .population import Population, Rows
+
+
+class Description(Protocol):
+    """Knowledge of a sketch's candidates before any is built, for cost models and searches; columns are `(rows,)`."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+
+    def __call__(self, columns: Columns, rows: int, /) -> npt.NDArray[np.float32]:
+        """Return the features `(rows, len(names))`."""
+
+    def build_seconds(self, columns: Columns, rows: int, /) -> npt.NDArray[np.float64] | None:
+        """Rough seconds until rows are built, `(rows,)`; None where nobody has an idea."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +46,7 @@ class Sketch:
     holes: tuple[Hole, ...]
     derived: tuple[Derived, ...] = ()
     limits: tuple[Limit, ...] = ()
-    describe: Callable[[Columns, int], npt.NDArray[np.float32]] | None = None
+    describe: Description | None = None
     prior: Callable[[Columns], npt.NDArray[np.float64]] | None = None
     sure: bool = False
     unseen: bool = False
@@ -111,7 +126,7 @@ class Sketch:
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns of `features`; empty where nobody says."""
-        return tuple(getattr(self.describe, "names", ()))
+        return () if self.describe is None else self.describe.names
 
     def features(self, rows: Rows) -> npt.NDArray[np.float32]:
         """Return the features of each row for the cost model."""
@@ -120,8 +135,7 @@ class Sketch:
 
     def build_seconds(self, rows: Rows) -> npt.NDArray[np.float64] | None:
         """Rough seconds that each row takes to be built; None where nobody has an idea."""
-        seconds = getattr(self.describe, "build_seconds", None)
-        return None if seconds is None else seconds(self.columns(rows), len(rows))
+        return None if self.describe is None else self.describe.build_seconds(self.columns(rows), len(rows))
 
     def schedule(self, row: npt.NDArray[np.int64]) -> str:
         """The schedule text of one row."""

@@ -9,13 +9,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...passes.parametric import program as numpy_program
 from ...passes.parametric.nest import Loop, Stage
+from ...passes.parametric.program import Program
 from ...passes.parametric.replay import ScheduledNests
 from ...passes.parametric.sizes import Size, SizeGraph, product
 from ...passes.parametric.usage import Usage, usage_of
 from ..features.extract import features_of_view
 from ..features.movement import Footprint, Movement, StageMovement
+from ..features.native import run_program
 from ..features.view import NestView
 from .symbolic import Columns
 from .trace import Trace
@@ -43,8 +44,8 @@ class CaseProgram:
 
     def compiled(self, sizes: Sequence[Size]) -> Compiled:
         """Compile sizes of the nest for populations: a function of columns and their count to `(sizes, count)`."""
-        program = numpy_program.Program(self._graph, sizes)
-        return lambda columns, count: program.run(self._trace.values(columns, count), count)
+        program = Program(self._graph, sizes)
+        return lambda columns, count: run_program(program, self._trace.values(columns, count), count)
 
     def usage(self, columns: Columns, count: int) -> dict[str, Ints]:
         """The numbers of Usage, each `(count,)`."""
@@ -74,7 +75,7 @@ class CaseProgram:
         stages = list(self.nest.root.stages())
         work: list[Size] = [product([x.extent for x in s.loops]) * sum(s.arithmetic.values()) for s in stages]
         traced = {name: np.array([expr.value]) for name, expr in self._trace.numbers.items()}
-        return stages[int(np.argmax(numpy_program.Program(self._graph, work).run(traced, 1)[:, 0]))]
+        return stages[int(np.argmax(run_program(Program(self._graph, work), traced, 1)[:, 0]))]
 
     @cached_property
     def loops(self) -> list[Loop]:

@@ -26,6 +26,7 @@ from loopwright.passes.parametric.usage import Usage, usage_of
 from loopwright.passes.pipeline_text import apply_schedule
 from loopwright.search.features.catalogue import names
 from loopwright.search.features.machine import BASE_REGISTERS
+from loopwright.search.features.native import run_program
 from loopwright.search.features.occupancy import REGISTER_BYTES, launch_of, operand_registers
 from loopwright.search.features.of_records import features_of_schedule
 from loopwright.search.features.view import NestView
@@ -58,7 +59,7 @@ def test_buffers_are_as_large_as_the_lowering_makes_them(target: str, name: str)
         kept = {b.name: kept_part(nest, b, nest.owner_of(b)) for b in nest.buffers.values() if not b.is_argument}
         rows = anywhere(sketch, np.random.default_rng(6), 6)
         program = Program(graph, [b.elements for b in kept.values()])
-        sizes = program.run(sketch.columns(rows), len(rows))
+        sizes = run_program(program, sketch.columns(rows), len(rows))
         for row, found in zip(rows, sizes.T, strict=True):
             candidate = module.clone()
             apply_schedule(candidate, sketch.schedule(row))
@@ -75,7 +76,7 @@ def test_usage_of_all_candidates_is_that_of_each(target: str, name: str) -> None
         graph = SizeGraph()
         used = asdict(usage_of(nest_of_schedule(module, device, sketch.template, graph)))
         rows = anywhere(sketch, np.random.default_rng(8), 4)
-        found = Program(graph, list(used.values())).run(sketch.columns(rows), len(rows))
+        found = run_program(Program(graph, list(used.values())), sketch.columns(rows), len(rows))
         for row, numbers in zip(rows, found.T, strict=True):
             candidate = module.clone()
             apply_schedule(candidate, sketch.schedule(row))

@@ -49,6 +49,9 @@ def test_rules_are_ordered_and_some_are_for_one_kind_of_target() -> None:
     assert {"always_inline", "multi_level_tiling", "row_reduction", "injective"} <= on_cpu
     assert {"always_inline", "gpu_tiling", "gpu_rows", "gpu_injective"} <= on_gpu
     assert "multi_level_tiling" not in on_gpu and "gpu_tiling" not in on_cpu
+    assert not [
+        rule.name for rule in lw.sketch_rules() if rule.name.startswith("gpu_") and rule.when(parse_target(CPU))
+    ]
 
 
 def test_a_registered_rule_adds_sketches_that_are_right() -> None:
