@@ -27,6 +27,8 @@ class Job:
     schedule: str
     fresh: bool
     laps: int
+    turn: int = 0
+    """Its place among those that were submitted."""
     laps_done: int = 0
     retried: bool = False
     times_s: list[float] = field(default_factory=list)
@@ -38,6 +40,12 @@ class Job:
     timing: TimingSettings | None = None
     withdrawn: bool = False
     fleet: Mapping[str, Any] = field(default_factory=dict)
+    task: int = 0
+    is_asked: bool = True
+    """False while it is only built, ahead of who will submit it."""
+    is_built: bool = False
+    failed: Measurement | None = None
+    """The result of one that could not be built before it was asked for."""
 
     def spent(self, role: str, seconds: float) -> None:
         """Add the seconds that a worker took for it."""
@@ -59,16 +67,19 @@ class Jobs:
         """The shortest time of those done, in seconds per run."""
         self.done: deque[Measurement] = deque()
         """Results that nobody has taken yet."""
-        self._numbers = itertools.count()
+        self._numbers, self._turns = itertools.count(), itertools.count()
         self._pending: dict[int, Job] = {}
         self._to_build: deque[Job] = deque()
         self._to_run: list[Job] = []
+        self._ahead: dict[str, Job] = {}
+        """Those that nobody has submitted yet, by their schedules."""
+        self._ahead_to_build: deque[Job] = deque()
         self._known: dict[str, Measurement] = {}
         self._lost_in_a_row = 0
 
     def __len__(self) -> int:
-        """Candidates that have no result yet."""
-        return len(self._pending)
+        """Candidates that were submitted and have no result yet."""
+        return sum(job.is_asked for job in self._pending.values())
 
     def __getitem__(self, number: int) -> Job:
         return self._pending[number]
@@ -76,7 +87,7 @@ class Jobs:
     @property
     def waits_for_builder(self) -> bool:
         """True where any is to be built."""
-        return bool(self._to_build)
+        return bool(self._to_build or self._ahead_to_build)
 
     def forget(self) -> None:
         """Begin with another task, of which nothing is known."""
@@ -90,16 +101,56 @@ class Jobs:
             if len(self._known) > _MOST_KNOWN:
                 del self._known[next(iter(self._known))]
 
-    def submit(self, schedules: Sequence[str], fresh: bool, laps: int, timing: TimingSettings | None) -> list[int]:
-        """Queue schedules and return their numbers; `timing` is their own, in the place of the usual one."""
-        jobs = [Job(next(self._numbers), schedule, fresh, laps, timing=timing) for schedule in schedules]
-        self._pending |= {job.number: job for job in jobs}
-        self._to_build += jobs
-        return [job.number for job in jobs]
+    def begin(self, schedules: Sequence[str], task: int) -> None:
+        """Queue schedules to be built when no others are, and to wait until they are submitted, all of one task."""
+        new = {
+            schedule: Job(next(self._numbers), schedule, False, 1, task=task, is_asked=False)
+            for schedule in schedules
+            if schedule not in self._ahead
+        }
+        self._ahead |= new
+        self._pending |= {job.number: job for job in new.values()}
+        self._ahead_to_build.extend(new.values())
 
-    def submit_built(self, artifact: bytes, timing: TimingSettings) -> int:
+    def forget_ahead(self) -> None:
+        """Leave out what nobody has submitted; what a builder is at is of no use to anyone."""
+        for job in self._ahead.values():
+            job.withdrawn = True
+            if job in self._ahead_to_build or job.is_built or job.failed is not None:
+                del self._pending[job.number]
+        self._ahead_to_build.clear()
+        self._ahead.clear()
+
+    def submit(
+        self, schedules: Sequence[str], fresh: bool, laps: int, timing: TimingSettings | None, task: int = 0
+    ) -> list[int]:
+        """Queue schedules and return their numbers; `timing` is their own, in the place of the usual one."""
+        return [self._submitted(schedule, fresh, laps, timing, task) for schedule in schedules]
+
+    def _submitted(self, schedule: str, fresh: bool, laps: int, timing: TimingSettings | None, task: int) -> int:
+        job = self._ahead.get(schedule)
+        if job is None or job.task != task:
+            job = Job(next(self._numbers), schedule, fresh, laps, next(self._turns), timing=timing, task=task)
+            self._pending[job.number] = job
+            self._to_build.append(job)
+            return job.number
+        del self._ahead[schedule]
+        job.turn = next(self._turns)
+        self._pending[job.number] = self._pending.pop(job.number)  # in the order in which they are submitted
+        job.is_asked, job.fresh, job.laps, job.timing = True, fresh, laps, timing
+        if job.failed is not None:
+            del self._pending[job.number]
+            self.done.append(job.failed)
+        elif job.is_built:
+            self._to_run.append(job)
+        elif job in self._ahead_to_build:
+            self._ahead_to_build.remove(job)
+            self._to_build.append(job)
+        return job.number
+
+    def submit_built(self, artifact: bytes, timing: TimingSettings, task: int) -> int:
         """Queue a built artifact, of which nothing else is known, and return its number."""
-        job = Job(next(self._numbers), "", False, 1, timing=timing, blob=artifact)
+        job = Job(next(self._numbers), "", False, 1, next(self._turns), timing=timing, blob=artifact, task=task)
         self._pending[job.number] = job
         self._to_run.append(job)
         return job.number
@@ -109,7 +160,7 @@ class Jobs:
 
         One that a runner is at, or that has laps done, ends with the laps that it has.
         """
-        for job in list(self._pending.values())[keep:]:
+        for job in [job for job in self._pending.values() if job.is_asked][keep:]:
             job.withdrawn = True
             match under_way.get(job.number):
                 case "runner":
@@ -123,12 +174,12 @@ class Jobs:
 
     def next_to_build(self) -> Job:
         """Take the next one to build."""
-        return self._to_build.popleft()
+        return (self._to_build or self._ahead_to_build).popleft()
 
     def next_to_run(self) -> Job | None:
         """Take the next one to run; those of a known artifact before it are done with that. None where none is left."""
         while self._to_run:
-            job = min(self._to_run, key=lambda job: (job.laps_done, job.number))
+            job = min(self._to_run, key=lambda job: (job.laps_done, job.turn))
             self._to_run.remove(job)
             known = None if job.fresh else self._known.get(job.artifact)
             if known is None:
@@ -141,7 +192,7 @@ class Jobs:
     def again(self, job: Job, role: str) -> None:
         """Put back what a worker took and did not do."""
         if role == "builder":
-            self._to_build.appendleft(job)
+            (self._to_build if job.is_asked else self._ahead_to_build).appendleft(job)
         else:
             self._to_run.append(job)
 
@@ -149,8 +200,10 @@ class Jobs:
         """Have a candidate run that compiles, unless it was withdrawn meanwhile."""
         if job.withdrawn:
             del self._pending[job.number]
-        else:
+        elif job.is_asked:
             self._to_run.append(job)
+        else:
+            job.is_built = True
 
     def ran(self, job: Job, times_s: Sequence[float], stopped_early: bool, fleet: Mapping[str, Any]) -> None:
         """Take in a lap of a candidate that was right; `fleet` is of the device of a fleet that ran it.
@@ -170,7 +223,6 @@ class Jobs:
 
     def finish(self, job: Job, error: ErrorCode, message: str = "", stopped_early: bool = False) -> None:
         """Make the result of a candidate; MeasureError where the device was lost too often in a row."""
-        del self._pending[job.number]
         times_s = tuple(job.times_s) if error is ErrorCode.OK else ()
         done = Measurement(
             job.number,
@@ -185,6 +237,12 @@ class Jobs:
             resources=job.resources,
             fleet=job.fleet,
         )
+        if not job.is_asked and not job.withdrawn:
+            job.failed = done
+            return
+        del self._pending[job.number]
+        if not job.is_asked:
+            return
         self.done.append(done)
         if error is ErrorCode.DEVICE_LOST:
             self._lost_in_a_row += 1

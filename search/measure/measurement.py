@@ -133,3 +133,15 @@ def headline(text: str) -> str:
     lines = text.strip().splitlines() or [""]
     before, traceback, _ = lines[0].partition("Traceback (most recent call last)")
     return before + lines[-1] if traceback else lines[0]
+
+
+def what_is_wrong(found: Measurement, backend: str, device: str) -> str:
+    """Say of a tiny kernel's failure what does not work on a backend's target."""
+    target = backend.split(".")[-2] if backend.count(".") > 1 else backend
+    what = {
+        ErrorCode.INSTANTIATION_ERROR: f"no kernel can be scheduled for {target}",
+        ErrorCode.COMPILE_ERROR: f"kernels for {target} do not compile",
+        ErrorCode.COMPILE_TIMEOUT: f"kernels for {target} do not compile in time",
+        ErrorCode.WRONG_RESULT: f"a kernel that adds 1 gives something else on {device}",
+    }.get(found.error, f"kernels for {target} compile, but do not run on {device}")
+    return f"{what}: {headline(found.message)} (`loopwright doctor` looks at each target)"

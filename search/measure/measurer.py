@@ -20,9 +20,11 @@ from .measurement import MeasureOptions as MeasureOptions
 from .measurement import MeasureTask as MeasureTask
 from .measurement import PreflightError as PreflightError
 from .measurement import headline as headline
+from .measurement import what_is_wrong
 from .process import WorkerGone, WorkerProcess, WorkerStartError
-from .runners import LocalRunners, Runners, Worker, start_process
+from .runners import LocalRunners, Runners, Worker, builds_elsewhere, start_process
 from .scratch import Scratch, ScratchError
+from .task_orders import TaskOrders
 from .termination import OrderlyEnd
 from .timing import TimingSettings
 from .wire import GarbledError
@@ -47,10 +49,8 @@ class Measurer:
         self.versions: dict[str, str] = {}
         self.building_s = 0.0
         self.running_s = 0.0
-        self._task: MeasureTask | None = None
-        self._task_number = 0
+        self._tasks = TaskOrders()
         self._runners: Runners | None = None
-        self._task_messages: dict[str, wire.Message] = {}
         self._jobs = Jobs()
         self._workers: list[Worker] = []
         self._changed = threading.Condition()
@@ -75,15 +75,16 @@ class Measurer:
             builders = len(os.sched_getaffinity(0)) if self.options.builders is None else self.options.builders
             for role in ["runner"] * self._runners_wanted + ["builder"] * builders:
                 self._start(role)
-            if self.meanwhile is not None:
-                self.meanwhile()
-            while not all(worker.ready for worker in self._workers):
-                self._step()
-            if self.options.preflight is not None:
-                self._preflight(*self.options.preflight())
             if self.options.overlap:
                 self._thread = threading.Thread(target=self._serve, name="measurer", daemon=True)
                 self._thread.start()
+            if self.meanwhile is not None:
+                self.meanwhile()
+            with self._changed:
+                while not all(worker.ready for worker in self._workers):
+                    self._advance()
+            if self.options.preflight is not None:
+                self._preflight(*self.options.preflight())
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
@@ -95,7 +96,8 @@ class Measurer:
             self._selector = selectors.DefaultSelector()
             self._bell, self._clapper = socket.socketpair()
         except (OSError, ScratchError) as error:
-            raise MeasureError(f"measuring cannot begin: {_reason(error)}") from error
+            why = (isinstance(error, OSError) and error.strerror) or error
+            raise MeasureError(f"measuring cannot begin: {why}") from error
         self._selector.register(self._bell, selectors.EVENT_READ, None)
         make = self.options.runners
         path = self._scratch.path
@@ -109,13 +111,16 @@ class Measurer:
 
     def _preflight(self, task: MeasureTask, schedule: str) -> None:
         """Measure a tiny task once; PreflightError with a sentence if that does not work."""
-        self.use(task)
-        self._jobs.submit([schedule], True, 1, TimingSettings(repeat=1, min_repeat_ms=0.0, stop_factor=None))
+        self._use(task)
+        timing = TimingSettings(repeat=1, min_repeat_ms=0.0, stop_factor=None)
+        with self._changed:
+            self._jobs.submit([schedule], True, 1, timing, self._tasks.number)
+        self._ring()
         (found,) = self.results()
         self.building_s = self.running_s = 0.0
-        self._task = None
+        self._tasks.task = None
         if not found.ok:
-            raise PreflightError(_what_is_wrong(found, self.options.backend, self.device))
+            raise PreflightError(what_is_wrong(found, self.options.backend, self.device))
 
     def close(self) -> None:
         """End every worker and remove all files; harmless when repeated, and in a forked child, whose they are not."""
@@ -149,12 +154,26 @@ class Measurer:
             raise ValueError("the measurer is not running: use it in a `with` statement")
         if self.pending:
             raise ValueError(f"the task cannot change while {self.pending} candidate(s) are pending")
-        self._task, self._task_number = task, self._task_number + 1
+        with self._changed:
+            if not self._tasks.is_ahead(task.workload):
+                self._jobs.forget_ahead()
+            self._use(task)
+            self._tasks.forget_ahead()
+
+    def _use(self, task: MeasureTask) -> None:
+        assert self._runners is not None
+        self._tasks.use(task, self._runners.use(task, self.options.check))
         self._jobs.forget()
-        self._task_messages = {
-            "builder": {"op": "task", "workload": task.workload, "versions": self.versions},
-            "runner": self._runners.use(task, self.options.check),
-        }
+
+    def begin(self, workload: str, schedules: Sequence[str]) -> None:
+        """Build candidates of the task that will be used first while other workers start, until they are submitted.
+
+        To be called by `meanwhile`. Nothing of it where builds and runs take turns.
+        """
+        if self.options.overlap:
+            with self._changed:
+                self._jobs.begin(schedules, self._tasks.begin(workload))
+            self._ring()
 
     @property
     def best_s(self) -> float | None:
@@ -196,20 +215,18 @@ class Measurer:
         Candidates that compile to a known artifact get its result without running, and clearly slow ones are not
         timed to the end, unless `fresh`. With several `laps`, candidates are timed in turn, one repeat a lap.
         """
-        if self._task is None:
-            raise ValueError("no task to measure: call use() first")
+        self._tasks.require_task()
         with self._changed:
-            numbers = self._jobs.submit(schedules, fresh, laps, None)
+            numbers = self._jobs.submit(schedules, fresh, laps, None, self._tasks.number)
         self._ring()
         return numbers
 
     def run(self, artifact: bytes, timing: TimingSettings, best_s: float | None) -> Measurement:
         """Check and time what a builder made elsewhere, where nothing else is pending; see `submit` for `best_s`."""
-        if self._task is None:
-            raise ValueError("no task to measure: call use() first")
+        self._tasks.require_task()
         self.best_s = best_s
         with self._changed:
-            self._jobs.submit_built(artifact, timing)
+            self._jobs.submit_built(artifact, timing, self._tasks.number)
         self._ring()
         (found,) = self.results()
         return found
@@ -248,13 +265,17 @@ class Measurer:
                     break
                 if not self._jobs:
                     return None
-                if self._thread is None:
-                    self._step()
-                elif self._failure is not None:
-                    raise self._failure
-                else:
-                    self._changed.wait()
+                self._advance()
             return self._jobs.done.popleft()
+
+    def _advance(self) -> None:
+        """Take a step, or wait until the thread that takes them has taken one."""
+        if self._thread is None:
+            self._step()
+        elif self._failure is not None:
+            raise self._failure
+        else:
+            self._changed.wait()
 
     def _serve(self) -> None:
         """Body of the thread: hand out work and take in answers until the end, or until measuring cannot go on."""
@@ -311,7 +332,7 @@ class Measurer:
                 self._restart(worker)
         for _ in range(self._runners_wanted - sum(worker.role == "runner" for worker in self._workers)):
             self._start("runner")
-        for _ in range(self._builders_elsewhere - sum(_builds_elsewhere(worker) for worker in self._workers)):
+        for _ in range(self._builders_elsewhere - sum(builds_elsewhere(worker) for worker in self._workers)):
             self._add(self._runners.start_builder())
         overlap = self.options.overlap
         running = any(w.role == "runner" and w.job is not None for w in self._workers)
@@ -339,9 +360,9 @@ class Measurer:
     def _give(self, worker: Worker, job: Job, order: wire.Message, timeout_s: float, blob: bytes = b"") -> None:
         worker.timeout_s = timeout_s
         try:
-            if worker.task_number != self._task_number:
-                worker.send(self._task_messages[worker.role])
-                worker.task_number = self._task_number
+            if worker.task_number != job.task:
+                worker.send(self._tasks.message(worker.role, job.task, self.versions))
+                worker.task_number = job.task
                 timeout_s += self.options.start_timeout_s  # until it says that it has taken the task over
             worker.send(order, blob)
         except WorkerGone:  # it ended while it was idle, which is not this candidate's doing
@@ -453,7 +474,7 @@ class Measurer:
         self._selector.unregister(worker)
         self._workers.remove(worker)
         worker.kill()
-        if not _builds_elsewhere(worker):
+        if not builds_elsewhere(worker):
             self._start(worker.role)
 
     @property
@@ -475,24 +496,3 @@ class Measurer:
         assert self._selector is not None
         self._workers.append(worker)
         self._selector.register(worker, selectors.EVENT_READ, worker)
-
-
-def _builds_elsewhere(worker: Worker) -> bool:
-    """True for a builder that is no process of this machine."""
-    return worker.role == "builder" and not isinstance(worker, WorkerProcess)
-
-
-def _reason(error: Exception) -> str:
-    """Return an error's text, without the number of an error of the system."""
-    return (isinstance(error, OSError) and error.strerror) or str(error)
-
-
-def _what_is_wrong(found: Measurement, backend: str, device: str) -> str:
-    target = backend.split(".")[-2] if backend.count(".") > 1 else backend
-    what = {
-        ErrorCode.INSTANTIATION_ERROR: f"no kernel can be scheduled for {target}",
-        ErrorCode.COMPILE_ERROR: f"kernels for {target} do not compile",
-        ErrorCode.COMPILE_TIMEOUT: f"kernels for {target} do not compile in time",
-        ErrorCode.WRONG_RESULT: f"a kernel that adds 1 gives something else on {device}",
-    }.get(found.error, f"kernels for {target} compile, but do not run on {device}")
-    return f"{what}: {headline(found.message)} (`loopwright doctor` looks at each target)"

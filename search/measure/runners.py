@@ -141,3 +141,8 @@ def start_process(role: str, options: MeasureOptions, folder: Path) -> WorkerPro
     worker = WorkerProcess(role, options.backend, env, options.build_nice if role == "builder" else 0, str(folder))
     worker.deadline_s = worker.started_s + options.start_timeout_s
     return worker
+
+
+def builds_elsewhere(worker: Worker) -> bool:
+    """True for a builder that is no process of this machine."""
+    return worker.role == "builder" and not isinstance(worker, WorkerProcess)

@@ -1,4 +1,4 @@
-"""Distinct rows of a population, found by one whole number for each row."""
+"""Distinct rows of a population, found by one whole number for each row, and the rows next to one."""
 
 from __future__ import annotations
 
@@ -33,3 +33,10 @@ def sorted_rows(rows: Rows) -> Rows:
 def distinct_rows(rows: Rows) -> Rows:
     """The distinct rows, in their order."""
     return rows[np.sort(first_places(rows))]
+
+
+def next_rows(row: Rows, sizes: Rows) -> Rows:
+    """All rows that differ from one `(d,)` in the next choice of one hole, up or down; holes have `sizes` choices."""
+    steps = np.concatenate([np.eye(len(row), dtype=np.int64), -np.eye(len(row), dtype=np.int64)])
+    rows = row + steps
+    return np.asarray(rows[((rows >= 0) & (rows < sizes)).all(axis=1)])

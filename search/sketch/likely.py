@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...passes.collector import collector_paused
 from ..cost_model import CostModel, Floats
 from ..cost_model.general import General
-from .distinct import first_places, sorted_rows
+from .distinct import first_places, next_rows, sorted_rows
 from .sketch import Sketch
 
 CANDIDATES = 4096
@@ -114,10 +114,7 @@ class Compared:
         time in geometric mean, seven of them 1 / 1.02 to 1 / 1.15 and one 1 / 0.91; a convolution of 512x7x7 takes 11.7
         us for 14.1 (an H200).
         """
-        best = self.rows[int(np.argmax(self.scores))]
-        steps = np.concatenate([np.eye(len(best), dtype=np.int64), -np.eye(len(best), dtype=np.int64)])
-        rows = best + steps
-        self._add(rows[((rows >= 0) & (rows < self.sketch.sizes)).all(axis=1)], model)
+        self._add(next_rows(self.rows[int(np.argmax(self.scores))], self.sketch.sizes), model)
 
     def _add(self, rows: npt.NDArray[np.int64], model: CostModel) -> None:
         """Compare more rows, of which some may be known, not legal, or estimated above all others."""

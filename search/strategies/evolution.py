@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cost_model import CostModel, Floats
-from ..sketch.distinct import distinct_rows
+from ..sketch.distinct import distinct_rows, next_rows
 from ..sketch.space import Rows, Space, SpaceFailure
 from .best_of import best_of
-from .strategy import Note, Proposal, Strategy, padded
+from .strategy import Note, Proposal, Strategy, matrix, padded
 
 _FEWEST_FRESH = 256
 """Fresh rows of a space in a round, however slow it has been. A choice: a space that has been slow so far is not given
@@ -38,6 +39,10 @@ class _Scored:
     spread: float
 
 
+Pool = dict[tuple[int, tuple[int, ...]], _Scored]
+"""Rows that were scored, by their spaces and themselves."""
+
+
 @dataclass(frozen=True)
 class EvolutionSettings:
     """Sizes and rates. Scores are `mean + explore * spread`; `epsilon` is the share of proposals drawn at random.
@@ -47,6 +52,12 @@ class EvolutionSettings:
     best by the spaces' own estimates.
     Proposals of one batch differ from each other in at least the share `apart` of their decisions while there are
     such: a model fitted to few samples is wrong about whole neighbourhoods, and a batch should not sit in one.
+    After the last generation come `climbs` rounds, in each of which the best `climbers` that were not yet climbed from
+    are changed in each decision by one choice up and down: what a population of random changes leaves out. A model
+    fitted to 64 trials of a convolution of 512x7x7 had its best known candidate above all of 9,000 rows that were
+    drawn, and breeding did not come to it. With them four searches reach 11.1 to 11.4 us after 128 trials, two without
+    11.7 (an H200); 31 simulated ones of seven workloads 0.992 and 0.996 of the time after 128 and 192, for a tenth more
+    thinking.
     `thrift` says how much candidates that take long to be built count for less: the share of what the best of those
     that would be built meanwhile is expected to gain, which is taken from their score. It is not all of that, as models
     are wrong about similar candidates alike. Of 27 simulated searches of 256 trials (five products and convolutions)
@@ -65,6 +76,8 @@ class EvolutionSettings:
     estimated: float = 0.6
     apart: float = 0.3
     thrift: float = 0.5
+    climbs: int = 3
+    climbers: int = 16
 
 
 class Evolution(Strategy):
@@ -227,18 +240,45 @@ class Evolution(Strategy):
                 fastest = self._legal(space, self._fastest(space, parents))
                 known = distinct_rows(np.concatenate([fastest, fresh[space]]))
                 rows[space] = known[: max(8, int(share * self._settings.population))]
-        pool: dict[tuple[int, tuple[int, ...]], _Scored] = {}
+        pool: Pool = {}
         for generation in range(self._settings.generations + 1):
-            scores = []
-            for space, (mean, spread) in enumerate(self._predict(model, rows)):
-                scores.append(mean + self._settings.explore * spread)
-                for row, m, s in zip(rows[space].tolist(), mean.tolist(), spread.tolist(), strict=True):
-                    pool[space, tuple(row)] = _Scored(space, tuple(row), m, s)
+            scores = self._score(model, rows, pool)
             if generation < self._settings.generations:
                 migrants = self._migrants(rng, rows, scores)
                 newcomers = [np.concatenate(pair) for pair in zip(migrants, self._some(rng, rows, fresh), strict=True)]
                 rows = [self._breed(rng, s, rows[s], scores[s], newcomers[s]) for s in range(len(self.spaces))]
+        self._climb(model, pool)
         return [scored for key, scored in pool.items() if key not in self._seen]
+
+    def _score(self, model: CostModel, rows: Sequence[Rows], pool: Pool) -> list[Floats]:
+        """Add each space's rows to a pool, as the model sees them, and return their scores."""
+        scores = []
+        for space, (mean, spread) in enumerate(self._predict(model, rows)):
+            scores.append(mean + self._settings.explore * spread)
+            for row, m, s in zip(rows[space].tolist(), mean.tolist(), spread.tolist(), strict=True):
+                pool[space, tuple(row)] = _Scored(space, tuple(row), m, s)
+        return scores
+
+    def _climb(self, model: CostModel, pool: Pool) -> None:
+        """Add the rows next to the best of a pool, and to what becomes the best, measured ones among these."""
+        listed = {space.number for space in self.spaces if space.is_listed}
+        explore = self._settings.explore
+        waiting = {key: each.mean + explore * each.spread for key, each in pool.items() if key[0] in listed}
+        for _ in range(self._settings.climbs):
+            best = heapq.nlargest(self._settings.climbers, waiting, key=waiting.__getitem__)
+            for key in best:
+                del waiting[key]
+            rows = [self._beside([row for s, row in best if s == n], n, pool) for n in range(len(self.spaces))]
+            for space, found in enumerate(self._score(model, rows, pool)):
+                waiting |= {(space, tuple(row)): s for row, s in zip(rows[space].tolist(), found.tolist(), strict=True)}
+
+    def _beside(self, rows: Sequence[tuple[int, ...]], space: int, pool: Pool) -> Rows:
+        """Legal rows next to some of a space, those of a pool left out."""
+        if not rows:
+            return self._none(space)
+        sizes = self.spaces[space].sizes
+        found = self._clean(space, np.concatenate([next_rows(row, sizes) for row in matrix(rows)]))
+        return np.asarray(found[[(space, tuple(row)) not in pool for row in found.tolist()]])
 
     def _predict(self, model: CostModel, rows: Sequence[Rows]) -> list[tuple[Floats, Floats]]:
         """Return mean and spread of each space's rows, from one prediction for all."""

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-
-import numpy as np
 
 from ..cost_model import make_model, relative_speed
 from ..measure.measurement import Measuring
@@ -27,12 +23,13 @@ from ..strategies.strategy import Proposal, Strategy
 from . import callback
 from .deadline import Deadline
 from .displays import progress_of
+from .learning import Learning
 from .options import BATCH, GROWTH, Tunable, TuningError, TuningOptions, TuningResult, TuningTask
 from .progress import TuningState
 from .record_keeping import RecordKeeping
-from .resuming import resumed_from
+from .resuming import recall, resumed_from
 from .run_off import RUN_OFF_SHARE, RunOff
-from .sentences import all_failed, failure_of, none_is_new, trial_line
+from .sentences import all_failed, failure_of, none_is_new, stopped_early, time_is_over, trial_line
 from .trial import Trial, measurement_of, record_of
 
 __all__ = [
@@ -53,10 +50,10 @@ _LONG = BATCH * GROWTH
 """Trials of a search, or of a task so far, from which on all builders are kept at work while the next batch is thought
 of: those after which batches grow.
 
-What is learned then lags by as many candidates as there are builders. Of 12 simulated searches of 512 trials (six
-products and convolutions, 15 builders) each took less time so, 25.0 s for 29.0 in the mean, and the best after 512 was
-0.999 times the other; after 32, 64 and 128 it was 1.010, 1.003 and 1.011. Where the first 64 trials went as before they
-took 6.6 s from the first batch on, 3.3 so (a convolution, an H200 with 16 cores).
+What is learned then lags by a batch and as many candidates as there are builders. Of 12 simulated searches of 512
+trials (six products and convolutions, 15 builders) with half a batch each took less time so, 25.0 s for 29.0 in the
+mean, and the best after 512 was 0.999 times the other; after 32, 64 and 128 it was 1.010, 1.003 and 1.011. With a whole
+one 15.9 of 16 builders are at work once a search is on its way, with half of it 14.9 (a convolution, an H200).
 """
 
 _MOST_REFUSED = 4
@@ -77,15 +74,9 @@ def tune(
         rec.require_writable(options.records)  # said before workers start
     measurer = Measurer(measure)
     tuner = TaskTuner(task, options, measurer, deadline)
-    measurer.meanwhile = tuner.prepare
+    measurer.meanwhile = lambda: tuner.prepare(partial(measurer.begin, task.workload))
     with measurer:
         return tuner.run()
-
-
-def _load_learning() -> None:
-    """Import what the first fit of a cost model would import, a second's work."""
-    with contextlib.suppress(ImportError, OSError, MemoryError):  # the fit will say it, where there is one
-        importlib.import_module("sklearn.ensemble")
 
 
 class TaskTuner:
@@ -125,7 +116,7 @@ class TaskTuner:
         model = options.cost_model
         self.model = make_model(model, options.seed) if isinstance(model, str) else model
         self._waiting: dict[int, Trial] = {}
-        self._loading: threading.Thread | None = None
+        self._learning = Learning()
         self._used_up = False
         self._unsearchable = ""
         self.skips_default = False
@@ -133,15 +124,40 @@ class TaskTuner:
         self._to_recall: list[Record] = []
         self._until = self._asked = self.state.total
 
-    def prepare(self) -> None:
-        """Do what needs no worker while they start: choose the untuned schedule, and think of the first batch.
+    def prepare(self, begin: Callable[[Sequence[str]], object]) -> None:
+        """Do what needs no worker while they start: choose the untuned schedule, and think of what is measured first.
 
-        Where records may speak for other candidates only the former. The search meets again what is raised here.
+        `begin` is told the schedules of candidates as they are known, for builders to begin with. Where records may
+        speak for other candidates only the untuned one is chosen. The search meets again what is raised here.
         """
         records = self.options.records
         known = records is not None and os.path.exists(records) and os.path.getsize(records) > 0
         with contextlib.suppress(Exception):  # rules and spaces are others' code as well
-            self.think_ahead(0 if known else self._may_propose() - 1)
+            if known:
+                self.think_ahead(0)
+            else:
+                self._think_first(begin)
+
+    def _think_first(self, begin: Callable[[Sequence[str]], object]) -> None:
+        """Propose what is measured before anything is known: a batch, or as many as keep all builders at work."""
+        begin([self.task.default_schedule])
+        self.strategy.skip(self.task.default_schedule)
+        thought: list[Proposal] = []
+        try:
+            while len(thought) <= self._low_water - bool(thought) and (found := self._first(thought)):
+                begin([each.schedule for each in found])
+                thought += found
+        finally:
+            self.strategy.put_back(thought)
+        self._begin_learning()
+
+    def _first(self, thought: Sequence[Proposal]) -> list[Proposal]:
+        """Propose a batch of what is measured first, after the untuned schedule and what was thought of before."""
+        start_s, begun = time.monotonic(), 1 + len(thought)
+        size = self.options.batch_after(0)
+        found = self.propose(max(0, min(size - begun % size, self._room() - begun)))
+        self.state.search_s += time.monotonic() - start_s
+        return found
 
     def run(self) -> TuningResult:
         """Search until the trials are used up, then let the best compete."""
@@ -196,18 +212,8 @@ class TaskTuner:
         return strategy
 
     def _recall(self, strategy: Strategy, record: Record) -> None:
-        """Let the search learn from a record, if its decisions still mean the same, and never propose it again."""
-        strategy.skip(record.schedule)
-        if record.schedule == self.task.default_schedule:
-            self.skips_default = True
-            if self.task.default_candidate is not None:
-                strategy.observe(*self.task.default_candidate, record.time_s)
-                return
-        for space in strategy.spaces:
-            if space.name == record.sketch and len(record.decisions) == space.n_decisions:
-                row = np.array(record.decisions, dtype=np.int64)
-                if strategy.means(space.number, row, record.schedule):
-                    strategy.observe(space.number, record.decisions, record.time_s)
+        self.skips_default |= record.schedule == self.task.default_schedule
+        recall(strategy, self.task, record)
 
     def _note_what_is_known(self) -> None:
         """Say that nothing is left to do where the records hold all trials that were asked for."""
@@ -216,19 +222,15 @@ class TaskTuner:
             self._progress.note(f"{self.state.task}: {none_is_new(asked, known, self.options)}")
 
     def _note_why_it_ends(self) -> None:
-        done, asked = self.state.done, self.state.total
-        if self._unsearchable and self.state.best is not None:
+        state = self.state
+        if self._unsearchable and state.best is not None:
             self._progress.note(self._unsearchable)
         elif self._used_up:
-            self._progress.note(f"the search space is used up after {done} trials: there are no others")
+            self._progress.note(f"the search space is used up after {state.done} trials: there are no others")
         elif not self._still():
-            self._progress.note(
-                f"the time limit of {self._deadline.limit_s:g} s left {asked - done} of {asked} trials out"
-            )
+            self._progress.note(time_is_over(state, self._deadline))
         elif self._patience() <= 0:
-            self._progress.note(
-                f"stopped early after {done} trials: none after trial {self.state.best_trial} was better"
-            )
+            self._progress.note(stopped_early(state))
 
     def enter(self) -> None:
         """Make the measurer measure this task, with all that is known of it."""
@@ -306,16 +308,25 @@ class TaskTuner:
     def _keep_ahead(self) -> None:
         """Have a batch more measured where too little is pending: a batch for each device, of the last one half of it.
 
-        In long searches with as many more as there are builders, so that all of them have work while the next batch is
-        thought of, which takes as long as measuring one: a short search learns from what it waits for. Where builds and
-        runs take turns, a batch is done before the next one.
+        In long searches the whole of it, with as many more as there are builders, so that all of them have work while
+        the next batch is thought of, which takes as long as measuring one: a short search learns from what it waits
+        for. Where builds and runs take turns, a batch is done before the next one.
         """
-        size = self.options.batch_after(self.state.done)
-        is_long = max(self._asked, self.state.done) >= _LONG
-        under_way = size // 2 + (self.measurer.builders if is_long else 0)
-        low_water = (self.measurer.devices - 1) * size + under_way if self.measurer.options.overlap else 0
-        while self.measurer.pending <= low_water and self._submit():
+        while self.measurer.pending <= self._low_water and self._submit():
             pass
+
+    @property
+    def _low_water(self) -> int:
+        """Candidates under way up to which more are proposed."""
+        if not self.measurer.options.overlap:
+            return 0
+        size = self.options.batch_after(self.state.done)
+        own = size + self.measurer.builders if self._is_long else size // 2
+        return (self.measurer.devices - 1) * size + own
+
+    @property
+    def _is_long(self) -> bool:
+        return max(self._asked, self.state.done) >= _LONG
 
     def _put_back(self) -> None:
         """Let what was proposed and not measured be proposed again: it was withdrawn, or measuring was interrupted."""
@@ -370,30 +381,35 @@ class TaskTuner:
         trials = [Trial(proposal, self.state.round, speed) for proposal, speed in zip(batch, expected, strict=True)]
         schedules = [self.task.default_schedule if proposal is None else proposal.schedule for proposal in batch]
         self._waiting |= dict(zip(self.measurer.submit(schedules), trials, strict=True))
-        self._begin_loading()
+        self._begin_learning()
 
-    def _begin_loading(self) -> None:
-        """Begin to import what a fit needs, once: after the first candidate, which workers must not wait for."""
-        if self._loading is None and self.options.refits:
-            self._loading = threading.Thread(target=_load_learning, daemon=True)
-            self._loading.start()
+    def _begin_learning(self) -> None:
+        """Begin to import what a fit needs: after the first candidates, which builders must not wait for."""
+        if self.options.refits:
+            self._learning.begin()
 
     def _may_propose(self) -> int:
         """Count the candidates that the next batch may have; none or fewer where there is a reason to end the round."""
         if self._used_up or self._should_stop():
             return 0
-        room = min(self._until - self.state.done, self._patience(), self._still()) - len(self._waiting)
-        return min(self.options.batch_after(self.state.done), int(room))
+        return min(self.options.batch_after(self.state.done), self._room() - len(self._waiting))
+
+    def _room(self) -> int:
+        """Count the candidates that the round may still have, those that are under way among them."""
+        return int(min(self._until - self.state.done, self._patience(), self._still()))
 
     def propose(self, count: int) -> list[Proposal]:
         """Return up to `count` candidates to measure next, by a cost model fitted to all that was measured."""
-        if self.strategy.learns and self.strategy.put_aside < count:
+        if self.strategy.learns and self.strategy.put_aside < count and not self._does_without():
             features, times_s = self.strategy.training_set()
             if len(times_s):
-                if self._loading is not None:
-                    self._loading.join()
+                self._learning.wait()
                 self.model.fit(features, relative_speed(times_s))
         return self.strategy.propose(self.model, count)
+
+    def _does_without(self) -> bool:
+        """True while what a fit needs is still imported, where the model knows something and builders would wait."""
+        return self._learning.is_loading and self.model.ready and self.measurer.options.overlap
 
     def waits_for(self, job: int) -> Proposal | None:
         """The proposal that is measured as a job; None for the untuned schedule."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..records import file as rec
 from ..records.file import Record, Role
+from ..strategies.strategy import Strategy
 from .options import Tunable
 
 
@@ -49,3 +52,16 @@ def _why_not(record: Record, task: Tunable, device: str) -> str | None:
     if record.device != device:
         return f"measured on another device: {record.device}"
     return task.why_not(record)
+
+
+def recall(strategy: Strategy, task: Tunable, record: Record) -> None:
+    """Let a search learn from a record, if its decisions still mean the same, and never propose it again."""
+    strategy.skip(record.schedule)
+    if record.schedule == task.default_schedule and task.default_candidate is not None:
+        strategy.observe(*task.default_candidate, record.time_s)
+        return
+    for space in strategy.spaces:
+        if space.name == record.sketch and len(record.decisions) == space.n_decisions:
+            row = np.array(record.decisions, dtype=np.int64)
+            if strategy.means(space.number, row, record.schedule):
+                strategy.observe(space.number, record.decisions, record.time_s)

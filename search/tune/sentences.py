@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..measure.measurement import headline
 from ..records.file import Record
+from .deadline import Deadline
 from .options import Tunable, TuningOptions
 from .progress import TuningState, counted
 
@@ -30,6 +31,16 @@ def none_is_new(asked: int, known: int, options: TuningOptions) -> str:
         f"{counted(asked, 'trial')} asked for in all, and the records hold {known}: none is new; "
         f"{options.advice_on_more}"
     )
+
+
+def time_is_over(state: TuningState, deadline: Deadline) -> str:
+    """Say how many of the trials a time limit left out."""
+    return f"the time limit of {deadline.limit_s:g} s left {state.total - state.done} of {state.total} trials out"
+
+
+def stopped_early(state: TuningState) -> str:
+    """Say since when no trial was better."""
+    return f"stopped early after {state.done} trials: none after trial {state.best_trial} was better"
 
 
 def all_failed(task: Tunable, state: TuningState, trials: Sequence[Record]) -> str:

@@ -12,7 +12,7 @@ from loopwright.search.cost_model import CostModel, Floats, make_model, relative
 from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.space import SpaceError
 from loopwright.search.strategies.best_of import best_of
-from loopwright.search.strategies.evolution import _DRAWS, Evolution
+from loopwright.search.strategies.evolution import _DRAWS, Evolution, EvolutionSettings
 
 
 def search(model: CostModel, spaces: Sequence[FakeSpace], seed: int, trials: int = 64, batch: int = 16) -> float:
@@ -37,6 +37,30 @@ def test_a_model_that_knows_finds_the_optimum_sooner_than_chance() -> None:
     guided = [search(Knowing(), spaces, seed) / best_s for seed in range(6)]
     by_chance = [search(make_model("random"), spaces, seed) / best_s for seed in range(8)]
     assert max(guided) < 1.05 < 1.5 < np.median(by_chance)
+
+
+class Listed(FakeSpace):
+    """A space whose rows can be counted, which mutants never come nearer to the optimum in."""
+
+    sizes = np.array(SIZES)
+
+    def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:
+        return rows.copy()
+
+    def crossover(self, rng: np.random.Generator, a: Rows, b: Rows) -> Rows:
+        return a.copy()
+
+
+def test_what_is_next_to_the_best_is_proposed_where_chance_leaves_it_out() -> None:
+    """A model that knows all times is climbed by, from what was drawn and measured."""
+    found = {}
+    for climbs in (0, 6):
+        space = Listed()
+        evolution = Evolution([space], 0, EvolutionSettings(population=32, climbs=climbs, climbers=4, thrift=0.0))
+        first = evolution.propose(Knowing(), 16)
+        found[climbs] = space.times(np.array([p.row for p in first])).min() / space.best_s()
+        assert len({p.row for p in first}) == 16 and space.legal(np.array([p.row for p in first])).all()
+    assert found[6] < 1.1 < found[0]
 
 
 def fitted(evolution: Evolution, seed: int = 0) -> CostModel:

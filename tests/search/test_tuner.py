@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 from doubling_task import MEASURE, Notes, doubling, quietly
-from fake_space import Failing, FakeSpace
+from fake_space import Failing, FakeSpace, Knowing
 from patience import PATIENCE_S, wait_until
 from processes import marked_processes
 
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import ErrorCode, RecordWarning, Role
 from loopwright.search.strategies.strategy import Proposal
+from loopwright.search.tune.learning import Learning
 from loopwright.search.tune.loop import TaskTuner, TuningOptions, tune
 from loopwright.search.tune.progress import ProgressLines
 from loopwright.search.tuners import callbacks
@@ -108,13 +109,43 @@ def test_what_fails_while_workers_start_is_said_by_the_search() -> None:
     assert [r.sketch for r in result.trials] == ["default"]
 
 
-@pytest.mark.parametrize(("trials", "ahead"), [(64, 8), (128, 8 + 3)])
+@pytest.mark.parametrize(("trials", "first", "ahead"), [(64, 1, 8), (128, 2, 16 + 3)])
 def test_a_long_search_keeps_all_builders_at_work_while_it_thinks(
-    monkeypatch: pytest.MonkeyPatch, trials: int, ahead: int
+    monkeypatch: pytest.MonkeyPatch, trials: int, first: int, ahead: int
 ) -> None:
+    """While workers start it thinks of as many batches as it begins with."""
     noted = noted_proposals(monkeypatch)
     tune(doubling(FakeSpace()), quietly(num_measure_trials=trials), replace(MEASURE, overlap=True, builders=3))
-    assert {pending for _, pending, ready in noted[2:] if ready} == {ahead}
+    assert (
+        [count for count, pending, _ in noted[:first]]
+        == [15, 16][:first]
+        == [count for count, *_ in noted[first:]][:first]
+    )
+    assert {pending for _, pending, _ in noted[2 * first :]} == {ahead}
+
+
+class Counting(Knowing):
+    """A model that counts its fits; what it knows, it knows without them."""
+
+    def __init__(self, ready: bool) -> None:
+        self.ready, self.fits = ready, 0
+
+    def fit(self, *samples: Any) -> None:
+        self.fits += 1
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_no_batch_waits_for_an_import_where_the_model_knows_something(
+    monkeypatch: pytest.MonkeyPatch, knows: bool
+) -> None:
+    waits: list[bool] = []
+    monkeypatch.setattr(Learning, "is_loading", True)
+    monkeypatch.setattr(Learning, "begin", lambda learning: None)
+    monkeypatch.setattr(Learning, "wait", lambda learning: waits.append(True))
+    model = Counting(knows)
+    options = quietly(num_measure_trials=48, cost_model=model)
+    assert tune(doubling(FakeSpace()), options, replace(MEASURE, overlap=True)).state.done == 48
+    assert (model.fits == 0) == (not waits) == knows
 
 
 def test_resuming_measures_nothing_twice(tmp_path: Path) -> None:

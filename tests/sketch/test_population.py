@@ -10,7 +10,7 @@ from sample_workloads import SAMPLES
 
 import loopwright as lw
 from loopwright.dialects.presets import PRESETS, preset_target
-from loopwright.search.sketch.distinct import distinct_rows, sorted_rows
+from loopwright.search.sketch.distinct import distinct_rows, next_rows, sorted_rows
 from loopwright.search.sketch.hole import Columns, Derived, Hole, KnownColumns, Limit, once
 from loopwright.search.sketch.population import Population
 
@@ -211,3 +211,8 @@ def test_a_limit_is_asked_about_what_those_before_have_left() -> None:
         np.testing.assert_array_equal(population.legal(every, limits), wanted)
         assert asked == counts
     assert population.legal(every[:0]).shape == (0,)
+
+
+def test_next_rows_differ_in_the_next_choice_of_one_hole() -> None:
+    found = next_rows(np.array([0, 1, 2]), np.array([1, 3, 3]))
+    assert {tuple(row) for row in found.tolist()} == {(0, 0, 2), (0, 2, 2), (0, 1, 1)}

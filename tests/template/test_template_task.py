@@ -389,7 +389,7 @@ def test_without_a_check_any_output_passes(tmp_path: Path) -> None:
         option = lw.measure_option(runner=lw.LocalRunner(check_correctness=check_correctness))
         with Measurer(option.options(MeasureOptions("fake_backend", builders=1))) as measurer:
             measurer.use(MeasureTask("text", [], [np.ones(8, np.float32)], 1e-3, 1e-3))
-            rule = measurer._task_messages["runner"]
+            rule = measurer._tasks.message("runner", 1, {})
         buffers = Buffers([], files, rule["atol"], rule["rtol"])
         for value in (np.nan, np.inf, 2.0):
             buffers.outputs[0].fill(value)
