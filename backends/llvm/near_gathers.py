@@ -25,7 +25,7 @@ Run = tuple[int, int]
 
 
 def near_of(op: kernel.GatherOp) -> tuple[int | None, ...] | None:
-    """How far lanes are from the first one, None of those that are off; None where a few loads would not do."""
+    """Distances of lanes from the first one, None of those that are off; None where a few loads would not do."""
     if op.near is None:
         return None
     places = tuple(op.near.get_values())

@@ -122,7 +122,7 @@ class Addresses(LoopValues):
         return Address(base, expr.const + more, step, None, gcd(expr.const + more, multiple))
 
     def _near(self, expr: IndexExpr) -> tuple[int, ...] | None:
-        """How far the position of each lane is from that of the first; None where it depends on loops."""
+        """Distances of lanes from the first one; None where they depend on loops."""
         assert self.lane is not None
         if any(not self._wide.isdisjoint(atom_axes(atom)) for atom, _ in expr.terms):
             return None

@@ -296,7 +296,7 @@ class Lowering:
     def _of_lanes(self, op: ForOp) -> list[IndexExpr]:
         """The conditions that mask the last vector of an innermost loop."""
         within = [*loops_in(op)]
-        lanes = {loop.loop_name for loop in within if self._kind(loop) == "vectorized"}
+        lanes = {loop.loop_name for loop in within if loop.written is None and loop.loop_kind == "vectorized"}
         if self.tiles is None or not lanes or len(within) > len(lanes):
             return []
         first, *others = blocks_in(op)

@@ -54,7 +54,7 @@ def nearly_in_rows(block: BlockOp, loop: str) -> bool:
 
 
 def lanes_apart(access: Access, loop: str, lanes: int) -> tuple[int, ...] | None:
-    """How far lanes along `loop` are from the first, vectors beginning at multiples; None where that changes."""
+    """Distances of lanes along `loop` from the first, vectors beginning at multiples; None where they change."""
     first = access.offset.substitute({loop: axis(loop) * lanes})
     apart = [access.offset.substitute({loop: axis(loop) * lanes + lane}) - first for lane in range(lanes)]
     return None if any(one.terms for one in apart) else tuple(one.const for one in apart)
