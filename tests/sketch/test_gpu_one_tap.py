@@ -152,3 +152,21 @@ def test_sizes_of_a_product_are_those_of_its_nest(name: str, monkeypatch: pytest
         assert [(a.buffer.name, a.buffer.shape) for a in one.accesses] == [
             (a.buffer.name, a.buffer.shape) for a in other.accesses
         ]
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_layers_behind_others_that_are_tiled_are_left_to_other_structures(
+    last: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pixels do not become one axis then, as extents are open: an image's rows are no rows of a product."""
+    monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
+    if last:
+        x, v = te.placeholder((1, 5, 9, 64), name="x"), te.placeholder((3, 3, 64, 1), name="v")
+        w = te.placeholder((1, 1, 64, 40), name="w")
+        sums = topi.nn.conv2d_nhwc(topi.nn.relu(topi.nn.depthwise_conv2d_nhwc(x, v, 1, 1)), w)
+    else:
+        x, v = te.placeholder((1, 64, 5, 9), name="x"), te.placeholder((64, 1, 3, 3), name="v")
+        w = te.placeholder((40, 64, 1, 1), name="w")
+        sums = topi.nn.conv2d_nchw(topi.nn.relu(topi.nn.depthwise_conv2d_nchw(x, v, 1, 1)), w)
+    task = lw.SearchTask(lambda: [x, v, w, topi.nn.relu(sums)], target=CUDA)
+    check_interpreted(task.module, task.reference, [task.default_schedule])
