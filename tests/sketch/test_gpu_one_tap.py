@@ -170,3 +170,19 @@ def test_layers_behind_others_that_are_tiled_are_left_to_other_structures(
         sums = topi.nn.conv2d_nchw(topi.nn.relu(topi.nn.depthwise_conv2d_nchw(x, v, 1, 1)), w)
     task = lw.SearchTask(lambda: [x, v, w, topi.nn.relu(sums)], target=CUDA)
     check_interpreted(task.module, task.reference, [task.default_schedule])
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_layers_that_read_pixels_which_have_become_one_axis_are_tiled_along_it(
+    last: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
+    shapes = (
+        ((2, 5, 7, 40), (1, 1, 40, 36), (1, 1, 36, 40)) if last else ((2, 40, 5, 7), (36, 40, 1, 1), (40, 36, 1, 1))
+    )
+    x, v, w = (te.placeholder(shape, name=name) for shape, name in zip(shapes, "xvw", strict=True))
+    conv = topi.nn.conv2d_nhwc if last else topi.nn.conv2d_nchw
+    task = lw.SearchTask(lambda: [x, v, w, topi.nn.relu(conv(topi.nn.relu(conv(x, v)), w))], target=CUDA)
+    assert any("lw-collapse{" in sketch.template for sketch in task.sketches)
+    schedules = [sketch.schedule(sketch.default) for sketch in task.sketches if "lw-collapse{" in sketch.template]
+    check_interpreted(task.module, task.reference, [task.default_schedule, *schedules[: usual(4)]])
