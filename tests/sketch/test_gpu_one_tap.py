@@ -186,3 +186,15 @@ def test_layers_that_read_pixels_which_have_become_one_axis_are_tiled_along_it(
     assert any("lw-collapse{" in sketch.template for sketch in task.sketches)
     schedules = [sketch.schedule(sketch.default) for sketch in task.sketches if "lw-collapse{" in sketch.template]
     check_interpreted(task.module, task.reference, [task.default_schedule, *schedules[: usual(4)]])
+
+
+def test_two_layers_with_results_for_one_block_are_not_both_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes the sums of both has been tiled for the first one when the second one is asked for."""
+    monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
+    x, v, w = (
+        te.placeholder(shape, name=name)
+        for shape, name in (((1, 4, 11, 64), "x"), ((1, 1, 64, 33), "v"), ((1, 1, 64, 33), "w"))
+    )
+    gate, sums = topi.nn.conv2d_nhwc(x, v, 2), topi.nn.conv2d_nhwc(x, w, 2)
+    task = lw.SearchTask(lambda: [x, v, w, topi.multiply(gate, topi.sigmoid(sums))], target=CUDA)
+    check_interpreted(task.module, task.reference, [task.default_schedule])
