@@ -90,9 +90,9 @@ def store(p: KernelPrinter, op: Operation) -> None:
     align = op.align.data if op.align else 0
     vector = buffer.scope != "local" and op.stride.data == 1 and uniform
     chunks = split(p, buffer.kind, len(lanes), align if vector else 0)
-    lanes = _untangled(p, buffer.kind, lanes, places)
-    if kernel.BACKWARDS in op.attributes:
-        chunks = iter([*chunks][::-1])
+    order = slice(None, None, -1 if kernel.BACKWARDS in op.attributes else 1)
+    chunks = iter([*chunks][order])
+    lanes = _untangled(p, buffer.kind, lanes[order], places[order])[order]
     if masks is None or not uniform:
         _store_chunks(p, buffer, places, lanes, chunks, masks)
         return

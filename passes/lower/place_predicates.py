@@ -266,7 +266,7 @@ class _Walk:
         found = self.waiting.get(op)
         if found is None:
             found = isinstance(op, BarrierOp) or (isinstance(op, BlockOp) and over_threads(reduce_loops(op)))
-            if isinstance(op, ForOp | IfOp | VersionsOp):
+            if isinstance(op, AtOp | ForOp | IfOp | VersionsOp):
                 found = any(map(self._waits, op.body.block.ops))
             self.waiting[op] = found
         return found

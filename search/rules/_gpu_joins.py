@@ -65,7 +65,8 @@ def loops_by_axis(draft: Draft, final: str, out: str) -> dict[str, str]:
             raise ScheduleError(None, f"'{out}' takes the sums of '{final}' by other indices than axes")
         if read is not None:
             loop = taker.bound[read].as_axis()
-            assert loop is not None
+            if loop is None:
+                raise ScheduleError(None, f"'{out}', which takes the sums of '{final}', is tiled for others already")
             found[axis] = loop
     return found
 

@@ -8,6 +8,7 @@ from itertools import product
 from math import prod
 from typing import Protocol, TypeVar
 
+from ...dialects.attributes import Axis
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.compute_inline import ComputeInline
 from ..sketch.draft import ROUNDS, CostEstimate, Draft
@@ -42,7 +43,8 @@ def tile_anchors(
     """Tile the anchors of a draft that no rule has settled, in each combination of structures worth a sketch.
 
     A structure without a candidate within its limits is left out; an anchor without any is left to later rules, as it
-    is where `leaves_others`. Defaults are those of the holes, or with `by_estimate` what the estimates like best.
+    is where `leaves_others`. Defaults are those of the holes, or with `by_estimate` what the estimates like best. Where
+    a structure gives a later anchor other axes, that has structures of these.
     """
     anchors = [a for a in anchors_in(draft.module) if a.block not in draft.settled]
     planned = {anchor.block: structures(anchor) for anchor in anchors}
@@ -50,8 +52,12 @@ def tile_anchors(
         anchors = [anchor for anchor in anchors if planned[anchor.block]]
     choices: list[list[StructureT | None]] = []
     best = draft
-    for anchor in anchors:
+    for number, anchor in enumerate(anchors):
         listed = planned[anchor.block]
+        fresh = find_anchor(best.module, anchor.block)
+        if fresh is not None and _axes(fresh) != _axes(anchor):
+            anchor = anchors[number] = fresh
+            listed = structures(anchor)
         tried = [
             (grown, one) for one in listed if (grown := _written(best, anchor, one, write, by_estimate)) is not None
         ]
@@ -88,9 +94,11 @@ def _written(
 ) -> Draft | None:
     """A copy of the draft with one structure of an anchor.
 
-    None where a primitive refuses a step of it, or no candidate of it is within the limits.
+    None where a primitive refuses a step of it, or no candidate of it is within the limits, or where the structure of
+    another anchor has given this one other axes.
     """
-    if find_anchor(draft.module, anchor.block) is None:
+    found = find_anchor(draft.module, anchor.block)
+    if found is None or _axes(found) != _axes(anchor):
         return None
 
     def steps(grown: Draft) -> None:
@@ -100,6 +108,11 @@ def _written(
 
     windows = sum(axis.extent > 1 for axis in anchor.reduce) > 1
     return draft.with_legal_steps(steps, by_estimate, ROUNDS if windows else 0)
+
+
+def _axes(anchor: Anchor) -> list[Axis]:
+    """The axes of an anchor, which those of another one become where both walk a buffer (`lw-collapse`)."""
+    return [axis for axis in (*anchor.spatial, *anchor.reduce) if axis.extent > 1]
 
 
 def _left(draft: Draft, anchor: Anchor) -> Draft:

@@ -20,6 +20,7 @@ from ...dialects.buffers import buffer_shape
 from ...dialects.element import FLOAT32_BYTES, element_bytes
 from ...dialects.target import Target
 from ...passes.analysis.argument_marks import is_constant
+from ...passes.primitive import ScheduleError
 from ..estimates.gpu_model import GpuModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
@@ -83,8 +84,10 @@ class GpuTiling(SketchRule):
 
         def write(grown: Draft, anchor: Anchor, variant: GpuVariant) -> GpuModel:
             if variant.along_terms:
-                packed = with_packed(grown, anchor, variant)
-                return write_sliced(grown, product_of(grown, packed), variant.split, target)
+                product = product_of(grown, with_packed(grown, anchor, variant))
+                if not is_sliced(product, target, pixels=True):
+                    raise ScheduleError(None, f"'{anchor.block}' is no product beside one that is tiled already")
+                return write_sliced(grown, product, variant.split, target)
             return write_tiling(grown, anchor, variant, target)
 
         return tile_anchors(draft, structures, write)

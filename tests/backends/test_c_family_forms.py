@@ -5,11 +5,13 @@ import re
 import numpy as np
 import pytest
 from gpu_programs import compile_cuda, parse, run_opencl
+from xdsl.dialects.builtin import UnitAttr
 
 from loopwright.backends.c_family.names import Names
 from loopwright.backends.c_family.unrolling import even_factor, unroll_factor
 from loopwright.backends.cuda.compile import print_cuda
 from loopwright.backends.opencl.compile import print_opencl
+from loopwright.dialects.kernel import BACKWARDS, StoreOp
 from loopwright.dialects.target import TargetAttr, parse_target
 
 
@@ -300,3 +302,28 @@ def test_words_of_one_language_are_names_in_the_other() -> None:
     module = parse(text.replace("%x", "%kernel"))
     assert "const float* __restrict__ kernel," in print_cuda(module).source
     assert "__global const float* restrict kernel1," in print_opencl(module).source
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_lanes_that_others_overwrite_are_kept_in_either_order(backwards: bool, start: int) -> None:
+    """A vector moves by one element, up or down: one of both directions is written over in each order of lanes."""
+    body = f"""
+    %a = lw_kernel.alloc "a" : memref<5xf32, "local">
+    scf.for %k = %c0 to %c4 step %c1 {{
+      %v = lw_kernel.load %x[%k] : memref<64xf32> -> f32
+      lw_kernel.store %v, %a[%k] : f32, memref<5xf32, "local">
+    }}
+    %last = lw_kernel.load %x[%t + 4] : memref<64xf32> -> f32
+    lw_kernel.store %last, %a[%c4] : f32, memref<5xf32, "local">
+    %v = lw_kernel.load %a[%c{start}] : memref<5xf32, "local"> -> vector<4xf32>
+    lw_kernel.store %v, %a[%c{1 - start}] : vector<4xf32>, memref<5xf32, "local">
+    %r = lw_kernel.load %a[%c0] : memref<5xf32, "local"> -> vector<4xf32>
+    lw_kernel.store %r, %y[%c0] : vector<4xf32>, memref<64xf32>"""
+    x = np.arange(64, dtype=np.float32)
+    module = parse(kernel(body, threads=1))
+    for op in module.walk():
+        if backwards and isinstance(op, StoreOp):
+            op.attributes[BACKWARDS] = UnitAttr()
+    (y,) = run_opencl(module, x)
+    np.testing.assert_array_equal(y[:4], [1, 2, 3, 4] if start else [0, 0, 1, 2])

@@ -8,6 +8,7 @@ from gpu_programs import check_interpreted, parse
 from xdsl.context import Context
 
 import loopwright as lw
+from loopwright import te, topi
 from loopwright.backends.build import lower_to_kernel
 from loopwright.backends.cuda.compile import print_cuda
 from loopwright.dialects.target import TargetAttr
@@ -103,3 +104,14 @@ def test_what_an_iteration_begins_with_is_printed_and_parsed() -> None:
         r"lw_loop.at k0 = k0 \+ 1 where \(.*\) \{\s*lw_kernel.wait 1\s*lw_loop.barrier\s*lw_loop.for", text
     )
     assert str(parse(text)) == text
+
+
+@pytest.mark.parametrize("columns", [70, 72])
+@pytest.mark.parametrize("rows", [190, 192])
+def test_threads_beyond_an_edge_reach_the_barrier_in_the_last_term(rows: int, columns: int) -> None:
+    """What they multiply is not read where a factor is computed as it is copied, but the barrier is in the terms."""
+    a, b = te.placeholder((rows, 40), name="a"), te.placeholder((40, columns), name="b")
+    task = lw.SearchTask(lambda: [a, b, topi.matmul(topi.nn.relu(a), b)], target="cuda model=h200")
+    sketch = next(each for each in task.sketches if each.name.endswith("sliced_large"))
+    numbers = SMALL | {"rows_inner": 2, "columns_threads": 16, "stages": 2}
+    check_interpreted(task.module, task.reference, [with_numbers(sketch, **numbers)])

@@ -152,3 +152,49 @@ def test_sizes_of_a_product_are_those_of_its_nest(name: str, monkeypatch: pytest
         assert [(a.buffer.name, a.buffer.shape) for a in one.accesses] == [
             (a.buffer.name, a.buffer.shape) for a in other.accesses
         ]
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_layers_behind_others_that_are_tiled_are_left_to_other_structures(
+    last: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pixels do not become one axis then, as extents are open: an image's rows are no rows of a product."""
+    monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
+    if last:
+        x, v = te.placeholder((1, 5, 9, 64), name="x"), te.placeholder((3, 3, 64, 1), name="v")
+        w = te.placeholder((1, 1, 64, 40), name="w")
+        sums = topi.nn.conv2d_nhwc(topi.nn.relu(topi.nn.depthwise_conv2d_nhwc(x, v, 1, 1)), w)
+    else:
+        x, v = te.placeholder((1, 64, 5, 9), name="x"), te.placeholder((64, 1, 3, 3), name="v")
+        w = te.placeholder((40, 64, 1, 1), name="w")
+        sums = topi.nn.conv2d_nchw(topi.nn.relu(topi.nn.depthwise_conv2d_nchw(x, v, 1, 1)), w)
+    task = lw.SearchTask(lambda: [x, v, w, topi.nn.relu(sums)], target=CUDA)
+    check_interpreted(task.module, task.reference, [task.default_schedule])
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_layers_that_read_pixels_which_have_become_one_axis_are_tiled_along_it(
+    last: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
+    shapes = (
+        ((2, 5, 7, 40), (1, 1, 40, 36), (1, 1, 36, 40)) if last else ((2, 40, 5, 7), (36, 40, 1, 1), (40, 36, 1, 1))
+    )
+    x, v, w = (te.placeholder(shape, name=name) for shape, name in zip(shapes, "xvw", strict=True))
+    conv = topi.nn.conv2d_nhwc if last else topi.nn.conv2d_nchw
+    task = lw.SearchTask(lambda: [x, v, w, topi.nn.relu(conv(topi.nn.relu(conv(x, v)), w))], target=CUDA)
+    assert any("lw-collapse{" in sketch.template for sketch in task.sketches)
+    schedules = [sketch.schedule(sketch.default) for sketch in task.sketches if "lw-collapse{" in sketch.template]
+    check_interpreted(task.module, task.reference, [task.default_schedule, *schedules[: usual(4)]])
+
+
+def test_two_layers_with_results_for_one_block_are_not_both_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes the sums of both has been tiled for the first one when the second one is asked for."""
+    monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
+    x, v, w = (
+        te.placeholder(shape, name=name)
+        for shape, name in (((1, 4, 11, 64), "x"), ((1, 1, 64, 33), "v"), ((1, 1, 64, 33), "w"))
+    )
+    gate, sums = topi.nn.conv2d_nhwc(x, v, 2), topi.nn.conv2d_nhwc(x, w, 2)
+    task = lw.SearchTask(lambda: [x, v, w, topi.multiply(gate, topi.sigmoid(sums))], target=CUDA)
+    check_interpreted(task.module, task.reference, [task.default_schedule])
