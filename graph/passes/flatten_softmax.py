@@ -133,7 +133,8 @@ def _beside(value: SSAValue, own: Shape, shape: Shape, before: Before) -> SSAVal
     """Return what stretches to the shape `own` as what stretches alike to `shape`; None where that cannot be."""
     if own == shape:
         return value
-    alike = next((n for n, (x, y) in enumerate(zip(own[::-1], shape[::-1], strict=False)) if x != y), len(own))
+    last = min(len(own), len(shape))
+    alike = next((n for n in range(last) if own[-1 - n] != shape[-1 - n]), last)
     given = shape_of(value)
     ahead = max(0, len(given) - alike)
     return before.reshape(value, given[ahead:]) if prod(given[:ahead]) == 1 else None

@@ -13,9 +13,10 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType, i1, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from ...dialects.index import Atom, Div, IndexExpr, Lookup, Mod, Term, atom_axes, axis
+from ...dialects.index import Atom, Div, IndexExpr, Lookup, Mod, Term, atom_axes, axis, constant
 from ...dialects.kernel import INTEGER_PREDICATES, CompareOp, LanesOp, MaskOp, mask_type, vector_of
 from ...dialects.layout import Swizzle
+from ..analysis.lane_distances import lane_distances
 from ._cut_tiles import Cut
 from ._lanes import lane_step, same_for_lanes
 from ._loop_values import Known, LoopValues
@@ -126,9 +127,7 @@ class Addresses(LoopValues):
         assert self.lane is not None
         if any(not self._wide.isdisjoint(atom_axes(atom)) for atom, _ in expr.terms):
             return None
-        first = expr.substitute({self.lane: IndexExpr((), 0)})
-        apart = [expr.substitute({self.lane: IndexExpr((), lane)}) - first for lane in range(self.lanes)]
-        return None if any(one.terms for one in apart) else tuple(one.const for one in apart)
+        return lane_distances(expr, self.lane, constant(0), self.lanes)
 
     def _first_lane(self, expr: IndexExpr, step: int) -> IndexExpr:
         """The position of lane 0."""

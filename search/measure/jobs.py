@@ -190,8 +190,10 @@ class Jobs:
         return None
 
     def again(self, job: Job, role: str) -> None:
-        """Put back what a worker took and did not do."""
-        if role == "builder":
+        """Put back what a worker took and did not do; what was withdrawn meanwhile need not be built."""
+        if role == "builder" and job.withdrawn:
+            del self._pending[job.number]
+        elif role == "builder":
             (self._to_build if job.is_asked else self._ahead_to_build).appendleft(job)
         else:
             self._to_run.append(job)

@@ -232,12 +232,13 @@ class Measurer:
         return found
 
     def withdraw(self, keep: int = 0) -> None:
-        """Begin nothing more of what is pending, but the `keep` candidates that were submitted first.
+        """Begin nothing more of what is pending, but the `keep` candidates that were submitted first, nor build ahead.
 
         What a worker is at goes on, but a build is not followed by a run. A candidate whose repeats are timed in turn
         ends with those that it has; one that has not run gives no result.
         """
         with self._changed:
+            self._jobs.forget_ahead()
             self._jobs.withdraw(keep, {worker.job: worker.role for worker in self._workers})
 
     def results(self, meanwhile: Callable[[], object] | None = None) -> Iterator[Measurement]:

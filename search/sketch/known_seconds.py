@@ -36,5 +36,6 @@ def _keys(rows: Rows) -> list[bytes]:
     if not rows.shape[1]:
         return [b""] * len(rows)
     whole = np.ascontiguousarray(rows)
-    found: list[Any] = whole.view(np.dtype((np.void, whole.strides[0]))).ravel().tolist()
+    row = np.dtype((np.void, whole.itemsize * whole.shape[1]))  # strides of a single row may be anything
+    found: list[Any] = whole.view(row).ravel().tolist()
     return found

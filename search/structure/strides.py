@@ -13,6 +13,7 @@ from ...dialects.loop import BlockOp, ForOp, buffer_shape
 from ...dialects.strides import row_major
 from ...dialects.target import Target
 from ...dialects.te import IndexOp, PredicateOp
+from ...passes.analysis.lane_distances import lane_distances
 
 WIDEST_STRIDE = 4
 """Elements between neighbouring lanes that whole vectors and shuffles still load; beyond, lanes are gathered. With 2
@@ -55,9 +56,7 @@ def nearly_in_rows(block: BlockOp, loop: str) -> bool:
 
 def lanes_apart(access: Access, loop: str, lanes: int) -> tuple[int, ...] | None:
     """Distances of lanes along `loop` from the first, vectors beginning at multiples; None where they change."""
-    first = access.offset.substitute({loop: axis(loop) * lanes})
-    apart = [access.offset.substitute({loop: axis(loop) * lanes + lane}) - first for lane in range(lanes)]
-    return None if any(one.terms for one in apart) else tuple(one.const for one in apart)
+    return lane_distances(access.offset, loop, axis(loop) * lanes, lanes)
 
 
 def run_together(block: BlockOp, loops: Sequence[ForOp]) -> int:

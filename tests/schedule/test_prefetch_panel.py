@@ -88,3 +88,15 @@ def test_a_gpu_whose_threads_hide_latency_gets_no_hint() -> None:
 def test_where_one_panel_is_all_there_is_nothing_to_ask_for() -> None:
     sch, _ = panelled(12, 40, 32, 32, 4)
     assert "prefetch" not in lw.build(sch).source
+
+
+def test_where_the_program_reads_which_panel_it_takes_nothing_is_asked_for() -> None:
+    tables, which = te.placeholder((5, 6, 32), name="tables"), te.placeholder((4,), dtype="int32", name="which")
+    k = te.reduce_axis((0, 32), "k")
+    total = te.compute((4, 6), lambda i, t: te.sum(tables[which[i], t, k], axis=k), "total", ("i", "t"))
+    sch = lw.Schedule([tables, which, total], target="llvm cores=1 vector_bytes=64")
+    sch.prefetch_panel("total", "tables", "t")
+    kernel = lw.build(sch)
+    a, b = np.random.default_rng(0).standard_normal((5, 6, 32), dtype=np.float32), np.array([4, 0, 2, 2], np.int32)
+    np.testing.assert_allclose(kernel(a, b), a[b].sum(axis=2), rtol=1e-4, atol=1e-4)
+    assert "prefetch" not in kernel.source

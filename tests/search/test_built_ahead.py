@@ -106,6 +106,20 @@ def test_of_another_task_nothing_that_was_begun_is_used(tmp_path: Path) -> None:
         assert measurer.measure([early[0]])[0].ok
 
 
+def test_once_all_is_withdrawn_nothing_is_built_for_later(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    early = [schedule(log, name, "after=build_z") for name in "abcd"]
+    with begun(early) as measurer:
+        wait_until(lambda: sum(each.job is not None for each in measurer._workers) == 2)  # both builders
+        measurer.use(doubling())
+        assert len(measurer.submit(early[:1])) == 1
+        measurer.withdraw()
+        log.write_text("build z\n")
+        assert not list(measurer.results()) and measurer.measure([schedule(log, "e")])[0].ok
+        wait_until(lambda: not any(each.job is not None for each in measurer._workers))
+        assert not {"build c", "build d", "run a", "run b"} & set(noted(log))
+
+
 def test_a_task_without_a_workload_is_no_task_that_was_begun(tmp_path: Path) -> None:
     with Measurer(replace(OPTIONS, builders=0)) as measurer:
         measurer.use(doubling(""))

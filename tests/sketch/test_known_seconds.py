@@ -27,3 +27,9 @@ def test_each_row_is_estimated_once(asked: list[Rows]) -> None:
 
 def test_rows_without_holes_are_alike() -> None:
     assert KnownSeconds(lambda rows: np.full(len(rows), 2.0))(np.zeros((3, 0), dtype=np.int64)).tolist() == [2.0] * 3
+
+
+def test_a_single_row_may_be_a_part_of_anything() -> None:
+    seconds, rows = KnownSeconds(lambda rows: rows @ np.array([1.5, 0.25, 7.0])), np.arange(12).reshape(4, 3)
+    for row in (rows[::4], rows[0][None], rows[3:], np.asfortranarray(rows)[1:2]):
+        assert seconds(row).tolist() == (row @ np.array([1.5, 0.25, 7.0])).tolist()
