@@ -1,4 +1,4 @@
-"""How far the lanes of a vector are from each other in memory."""
+"""Distances between the lanes of a vector in memory."""
 
 from __future__ import annotations
 
