@@ -53,10 +53,11 @@ def _by_product(draft: Draft, anchor: Anchor, target: Target) -> tuple[Draft, Co
         sums = Col2im(anchor.block, VECTOR).check(grown.module).sums
     except ScheduleError:
         return None
-    phased = [a for a in anchor.spatial if any(a.name in e.axes() for e in sums.kernel.indices)]
+    results = {axis.name for axis in anchor.spatial}
+    phased = any(e.as_axis() is None and not results.isdisjoint(e.axes()) for e in sums.kernel.indices)
     model = Col2imModel(target, prod(a.extent for a in sums.axes), *sums.product)
-    if len(phased) < 2 or not model.is_offered or model.moved_bytes > MOST_BYTES:
-        return None  # a kernel that moves along filters alone has one phase
+    if not phased or not model.is_offered or model.moved_bytes > MOST_BYTES:
+        return None  # a kernel that is read at axes of the results alone has no phases: a product as it is
     grown.do(Col2im, block=anchor.block, multiple=VECTOR)
     grown.models.append(model)
     grown.names.append("col2im")

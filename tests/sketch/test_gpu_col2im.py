@@ -43,6 +43,10 @@ def test_others_are_left_as_they_are() -> None:
     data, kernel = te.placeholder((1, 64, 56, 56), name="data"), te.placeholder((64, 64, 3, 3), name="kernel")
     assert ways([data, kernel, topi.nn.conv2d_nchw(data, kernel, 2, 1)]) == {False}
     assert ways(layer(64, 56, 64, (3, 1, 1))) == {False}
+    rows, three = te.placeholder((128, 768), name="rows"), te.placeholder((768, 3, 768), name="three")
+    terms = te.reduce_axis((0, 768))
+    heads = te.compute((3, 128, 768), lambda h, i, j: te.sum(rows[i, terms] * three[terms, h, j], axis=terms))
+    assert ways([rows, three, heads]) == {False}
     assert ways(layer(768, 75, 96, (3, 2, 1)), "llvm cores=2") == {False}
     assert ways(layer(768, 75, 96, (3, 2, 1)), "opencl model=mali-g71") == {False}
 
