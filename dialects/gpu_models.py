@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .multiprocessor import ACCESS_BYTES, MAX_THREADS_PER_BLOCK, MULTIPROCESSORS
-from .target import WARP, Target
+from .multiprocessor import MAX_THREADS_PER_BLOCK, MULTIPROCESSORS
+from .target import WARP, WIDEST_ACCESS_BYTES, Target
 
 MAX_VTHREADS = 8
 """A thread's virtual threads: a quarter of a warp, the limit that Ansor searches with (Zheng et al., OSDI 2020)."""
@@ -92,7 +92,7 @@ def of_capability(capability: int) -> Target:
     return Target(
         kind="cuda",
         cores=next(cores for known, cores, _ in _NVIDIA.values() if known == nearest),
-        vector_bytes=ACCESS_BYTES,
+        vector_bytes=WIDEST_ACCESS_BYTES,
         l1_bytes=has.l1_bytes,
         l2_bytes=0,
         max_threads_per_block=MAX_THREADS_PER_BLOCK,
@@ -111,7 +111,7 @@ def _cuda() -> dict[str, Target]:
 
 
 _OPENCL = Target(
-    kind="opencl", vector_bytes=ACCESS_BYTES, max_vthreads=4, max_shared_bytes=32 << 10, l1_bytes=0, l2_bytes=0
+    kind="opencl", vector_bytes=WIDEST_ACCESS_BYTES, max_vthreads=4, max_shared_bytes=32 << 10, l1_bytes=0, l2_bytes=0
 )
 """Of a GPU of a phone; local memory as a full profile has at least (OpenCL 1.2, table 4.3), other figures unknown."""
 
@@ -136,7 +136,7 @@ def _opencl() -> dict[str, Target]:
             kind="opencl",
             model="h200",
             cores=132,
-            vector_bytes=ACCESS_BYTES,
+            vector_bytes=WIDEST_ACCESS_BYTES,
             max_threads_per_block=1024,
             max_shared_bytes=48 << 10,
             max_vthreads=8,
@@ -152,7 +152,7 @@ def _opencl() -> dict[str, Target]:
         "pocl": Target(
             kind="opencl",
             model="pocl",
-            vector_bytes=ACCESS_BYTES,
+            vector_bytes=WIDEST_ACCESS_BYTES,
             max_threads_per_block=4096,
             max_shared_bytes=512 << 10,
             max_vthreads=8,

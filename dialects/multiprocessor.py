@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .element import FLOAT32_BYTES
-from .target import Target
+from .target import WIDEST_ACCESS_BYTES, Target
 
 CLOCK_HZ = 1.7e9
 """A clock to turn cycles into seconds with; only ratios matter."""
@@ -13,10 +13,8 @@ BANKS = 32
 """Banks of shared memory, on every GPU of NVIDIA's (CUDA C++ Programming Guide, compute capabilities)."""
 BANK_BYTES = 4
 """Bytes that a bank gives in a cycle."""
-ACCESS_BYTES = 16
-"""Bytes that a thread loads or stores at once, at most (CUDA C++ Programming Guide, device memory accesses)."""
-VECTOR = ACCESS_BYTES // FLOAT32_BYTES
-"""Elements of float32 that are so many."""
+VECTOR = WIDEST_ACCESS_BYTES // FLOAT32_BYTES
+"""Elements of float32 that a thread moves at once, at most."""
 MAX_THREADS_PER_BLOCK = 1024
 """On every GPU of NVIDIA's since compute capability 2.0 (CUDA C++ Programming Guide, technical specifications)."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import NamedTuple
 
 from ...dialects.index import ZERO, IndexExpr
@@ -37,11 +38,9 @@ class JoinedAxes:
     buffers: dict[str, int] = field(default_factory=dict)
 
     def axes(self, block: str, walker: Walker) -> list[tuple[str, int]]:
-        """The iterators that a block has afterwards, with their extents: none of one iteration, but for a last one."""
+        """The iterators of a block afterwards, with their extents: one for those joined, none of one iteration."""
         sizes, joined = dict(walker.axes), self.blocks[block]
-        total = 1
-        for name in joined:
-            total *= sizes[name]
+        total = prod(sizes[name] for name in joined)
         kept: list[tuple[str, int]] = []
         for name, extent in walker.axes:
             if name == joined[0]:

@@ -24,6 +24,7 @@ from ...dialects.loop import (
     statements,
 )
 from ...dialects.te import YieldOp
+from ..analysis.access import loops_around
 from ..analysis.matrix_product import TENSORIZE
 from ..analysis.nest import block_names, buffer_names, fresh_buffer_name, fresh_name
 from ..analysis.placement import whole
@@ -155,7 +156,7 @@ class OperandsAhead:
         block, loops = read.block, read.block.enclosing_loops
         inside = loops[loops.index(self.loop) + 1 :]
         at = {**at, **{x.loop_name: constant(0) for x in inside if x.size == 1}}
-        known = _names(self.loop) | {x.loop_name for x in (*read.loops, *self.levels)}
+        known = {x.loop_name for x in (self.loop, *loops_around(self.loop), *read.loops, *self.levels)}
         used = {name for e in read.load.indices.data for name in e.axes()}
         kept = [(a, e.substitute(at)) for a, e in zip(block.axes, block.bindings.data, strict=True) if a.name in used]
         where = [c.substitute(at) for c in block.conditions if c.axes() <= known]
@@ -179,9 +180,9 @@ class OperandsAhead:
         return nest
 
     def _name(self, block: BlockOp) -> str:
-        number = next(n for n in range(len(self.names) + 1) if f"{block.block_name}$ahead{n}" not in self.names)
-        self.names.add(f"{block.block_name}$ahead{number}")
-        return f"{block.block_name}$ahead{number}"
+        name = fresh_name(f"{block.block_name}$ahead", self.names)
+        self.names.add(name)
+        return name
 
 
 def _read(block: BlockOp, load: LoadOp, loop: ForOp, levels: Sequence[ForOp]) -> _Read:
@@ -192,12 +193,3 @@ def _read(block: BlockOp, load: LoadOp, loop: ForOp, levels: Sequence[ForOp]) ->
     found = [x for x in loops[: loops.index(loop)] if x.loop_kind == "vthread"] + list(loops[loops.index(level) + 1 :])
     moving = [x for x in found if x.loop_name in named and x.size > 1]
     return _Read(block, load, level, tuple(sorted(moving, key=lambda x: x.loop_kind == "vectorized")))
-
-
-def _names(loop: ForOp) -> set[str]:
-    """The loops that a loop is in, and itself."""
-    found, around = {loop.loop_name}, loop.parent_op()
-    while isinstance(around, ForOp):
-        found.add(around.loop_name)
-        around = around.parent_op()
-    return found

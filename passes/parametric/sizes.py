@@ -250,6 +250,12 @@ def is_one(size: Size) -> bool:
     return isinstance(size, int) and size == 1
 
 
+def known_number(size: Size) -> int:
+    """Return an extent that is a whole number, as those of a nest without steps are."""
+    assert isinstance(size, int)
+    return size
+
+
 def ceil_div(a: Size, b: Size) -> Size:
     """`a / b` rounded up."""
     return -((-a) // b) if not isinstance(a, SizeValue) and not isinstance(b, SizeValue) else (a + (b - 1)) // b

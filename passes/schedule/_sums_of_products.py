@@ -13,7 +13,7 @@ from ...dialects.loop import AllocOp, BlockOp, buffer_type, element_of_buffer
 from ..analysis.nest import find_block, function_of, only_child
 from ..parametric.nest import Nest, Stage
 from ..parametric.read import read_nests
-from ..parametric.sizes import Size
+from ..parametric.sizes import known_number
 from ..primitive import Primitive
 from ._staging import insert_alloc, top_level
 
@@ -67,19 +67,13 @@ def replay_in_place(
     nest: Nest, stage: Stage, make: Callable[[tuple[Axis, ...], Sequence[SSAValue], SSAValue], Made]
 ) -> None:
     """The same in a parametric nest: `make` has the iterators, what the loads of the stage read, and what it writes."""
-    axes = tuple(Axis(a.name, _number(a.extent), a.is_reduce) for a in stage.iterators)
+    axes = tuple(Axis(a.name, known_number(a.extent), a.is_reduce) for a in stage.iterators)
     buffers = [*(load.buffer for load in stage.loads), stage.writes[0].buffer]
     types: list[Attribute] = [
-        buffer_type(_ELEMENTS[b.element_bytes], [_number(n) for n in b.shape], b.scope) for b in buffers
+        buffer_type(_ELEMENTS[b.element_bytes], [known_number(n) for n in b.shape], b.scope) for b in buffers
     ]
     *read, out = arguments = Block(arg_types=types).args
     nests, allocs = make(axes, read, out)
     position = nest.root.body.index(nest.top_level(stage))
     stage.take_out()
     read_nests(nest, position, nests, allocs, dict(zip(arguments, buffers, strict=True)))
-
-
-def _number(size: Size) -> int:
-    """An extent that is known, as that of a nest without steps is."""
-    assert isinstance(size, int)
-    return size

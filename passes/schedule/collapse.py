@@ -23,7 +23,7 @@ from ..analysis.joined_axes import JoinedAxes, Walk, Walker, join_axes
 from ..analysis.nest import buffer_name, find_block, function_of, functions, nest_around, only_child, require_plain
 from ..parametric.index import Index, from_ir
 from ..parametric.nest import Loop, Nest, SizedAxis, Stage, nested
-from ..parametric.sizes import Size, Sizes, is_one
+from ..parametric.sizes import Sizes, is_one, known_number
 from ..primitive import Primitive
 from ._staging import legal_steps, top_level
 
@@ -128,7 +128,7 @@ class Collapse(Primitive[Plan]):
         stages = {stage.name: stage for stage in nest.root.stages()}
         walkers = {name: _sized_walker(stage) for name, stage in stages.items()}
         buffers = {b.name: b for stage in stages.values() for b in (a.buffer for a in stage.accesses)}
-        shapes = {name: [_number(n) for n in buffer.shape] for name, buffer in buffers.items()}
+        shapes = {name: [known_number(n) for n in buffer.shape] for name, buffer in buffers.items()}
         joined = join_axes(walkers, shapes, self.block, self.axes)
         assert isinstance(joined, JoinedAxes)
         kept = {
@@ -177,7 +177,7 @@ def _sized_walker(stage: Stage) -> Walker:
         for number, accesses in enumerate((stage.writes, stage.loads))
         for a in (access.substituted(ones) for access in accesses)
     ]
-    axes = tuple((a.name, _number(a.extent)) for a in stage.iterators)
+    axes = tuple((a.name, known_number(a.extent)) for a in stage.iterators)
     return Walker(axes, frozenset(a.name for a in stage.iterators if a.is_reduce), tuple(walks))
 
 
@@ -259,9 +259,3 @@ def _replay_stage(
         stage.iterators = [SizedAxis(n, extent, n in walker.reduce, Index.axis(n)) for n, extent in axes]
         nest.root.body.pop(place)
         nest.root.add(nested(stage, [Loop(n, extent) for n, extent in axes]), place)
-
-
-def _number(size: Size) -> int:
-    """An extent that is known, as those of loops without steps are."""
-    assert isinstance(size, int)
-    return size

@@ -28,7 +28,7 @@ def joined_axes(anchor: Anchor) -> tuple[Axis, ...]:
     return longest if len(longest) > 1 else anchor.spatial[-1:]
 
 
-def product_of(draft: Draft, anchor: Anchor) -> Anchor:
+def as_product(draft: Draft, anchor: Anchor) -> Anchor:
     """The anchor with those axes as one, where that is legal: by a step of the draft, or as it is."""
     axes = joined_axes(anchor)
     if not _changes(draft, anchor, axes):
@@ -40,9 +40,9 @@ def product_of(draft: Draft, anchor: Anchor) -> Anchor:
     return anchor_of(draft.module, anchor.block)
 
 
-def product_seen_in(draft: Draft, anchor: Anchor) -> Anchor:
+def seen_as_product(draft: Draft, anchor: Anchor) -> Anchor:
     """The same, of a copy of the draft where a step would change it."""
-    return product_of(draft.copy() if _changes(draft, anchor, joined_axes(anchor)) else draft, anchor)
+    return as_product(draft.copy() if _changes(draft, anchor, joined_axes(anchor)) else draft, anchor)
 
 
 def _changes(draft: Draft, anchor: Anchor, axes: tuple[Axis, ...]) -> bool:

@@ -6,6 +6,7 @@ from math import prod
 from typing import ClassVar
 
 from ...dialects.element import FLOAT32_BYTES, element_bytes
+from ...dialects.multiprocessor import VECTOR
 from ...dialects.target import Target
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.col2im import Col2im
@@ -15,9 +16,6 @@ from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, anchors_in
 from ._winograd import MOST_BYTES
-
-VECTOR = 4
-"""Elements that rows of products begin at multiples of: 16 bytes, the widest access of a thread."""
 
 
 class GpuCol2im(SketchRule):

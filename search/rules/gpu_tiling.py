@@ -28,7 +28,7 @@ from ..structure.anchor import Anchor
 from ..structure.gpu_chains import Shape, chains_of
 from ._gpu_factors import parts_of
 from ._gpu_large_tiles import is_large
-from ._gpu_one_tap import product_of, product_seen_in
+from ._gpu_one_tap import as_product, seen_as_product
 from ._gpu_sliced_products import is_sliced, write_sliced
 from ._gpu_tile_plan import SMALL, GpuVariant
 from ._gpu_tiles import with_packed, write_tiling
@@ -76,7 +76,7 @@ class GpuTiling(SketchRule):
         def structures(anchor: Anchor) -> list[GpuVariant]:
             found = [] if anchor.block in joined else gpu_variants(anchor)
             kept = [variant for variant in found if target.kind == "cuda" or not (variant.large or variant.in_both)]
-            product = product_seen_in(draft, anchor) if kept and target.kind == "cuda" else anchor
+            product = seen_as_product(draft, anchor) if kept and target.kind == "cuda" else anchor
             if kept and is_sliced(product, target, product is not anchor):
                 kept.append(GpuVariant(anchor.spatial[-1:], sliced=True, large=True))
                 kept.append(GpuVariant(anchor.spatial[-1:], split=True, sliced=True, large=True))
@@ -84,7 +84,7 @@ class GpuTiling(SketchRule):
 
         def write(grown: Draft, anchor: Anchor, variant: GpuVariant) -> GpuModel:
             if variant.along_terms:
-                product = product_of(grown, with_packed(grown, anchor, variant))
+                product = as_product(grown, with_packed(grown, anchor, variant))
                 if not is_sliced(product, target, pixels=True):
                     raise ScheduleError(None, f"'{anchor.block}' is no product beside one that is tiled already")
                 return write_sliced(grown, product, variant.split, target)

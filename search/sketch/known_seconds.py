@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Rows = npt.NDArray[np.int64]
+from .distinct import Rows
+
 Seconds = npt.NDArray[np.float64]
 
 

@@ -1,4 +1,4 @@
-"""How far lanes are apart is what their positions say, wherever the loops around are."""
+"""Distances between lanes are those of their positions, wherever the loops around are."""
 
 from itertools import product
 

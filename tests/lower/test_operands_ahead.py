@@ -109,7 +109,7 @@ def test_what_an_iteration_begins_with_is_printed_and_parsed() -> None:
 @pytest.mark.parametrize("columns", [70, 72])
 @pytest.mark.parametrize("rows", [190, 192])
 def test_threads_beyond_an_edge_reach_the_barrier_in_the_last_term(rows: int, columns: int) -> None:
-    """What they multiply is not read where a factor is computed as it is copied, but the barrier is in the terms."""
+    """No operand is read ahead where a factor is computed as it is copied, but the barrier is in the terms."""
     a, b = te.placeholder((rows, 40), name="a"), te.placeholder((40, columns), name="b")
     task = lw.SearchTask(lambda: [a, b, topi.matmul(topi.nn.relu(a), b)], target="cuda model=h200")
     sketch = next(each for each in task.sketches if each.name.endswith("sliced_large"))

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from effort import usual
 from gpu_programs import check_interpreted
+from gpu_sketches import check_candidates, sliced
 
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.passes.pipeline_text import apply_schedule
 from loopwright.search.rules import _gpu_sliced_products
-from loopwright.search.sketch.sketch import Sketch
 
 CUDA = "cuda model=h200"
 
@@ -69,10 +69,6 @@ WORKLOADS = {
 }
 
 
-def sliced(task: lw.SearchTask) -> list[Sketch]:
-    return [sketch for sketch in task.sketches if sketch.name.endswith("sliced_large")]
-
-
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.few(3)
 def test_layers_of_one_tap_are_right_as_products(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,8 +79,7 @@ def test_layers_of_one_tap_are_right_as_products(name: str, monkeypatch: pytest.
     assert found
     for sketch in found:
         assert "lw-collapse{" in sketch.template
-        rows = sketch.sample(np.random.default_rng(2), usual(2))
-        check_interpreted(task.module, task.reference, map(sketch.schedule, (sketch.default, *rows)))
+        check_candidates(task, sketch, 2)
 
 
 @pytest.mark.parametrize("last", [False, True])
@@ -92,8 +87,7 @@ def test_long_sums_are_also_divided_among_blocks(last: bool, monkeypatch: pytest
     monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
     task = lw.SearchTask(lambda: layer(2, 256, (13, 11), 36, 2, last=last), target=CUDA)
     (sketch,) = (sketch for sketch in sliced(task) if "split" in sketch.name)
-    rows = sketch.sample(np.random.default_rng(2), usual(2))
-    check_interpreted(task.module, task.reference, map(sketch.schedule, (sketch.default, *rows)))
+    check_candidates(task, sketch, 2)
 
 
 @pytest.mark.parametrize("last", [False, True])
@@ -127,7 +121,7 @@ def test_windows_depthwise_layers_and_strided_groups_are_no_products(window: int
 
 @pytest.mark.parametrize("name", ["channels first", "every other pixel, channels last", "groups"])
 def test_sizes_of_a_product_are_those_of_its_nest(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `lw-collapse` does to extents is what it does to loops: estimates read the former."""
+    """`lw-collapse` does to extents, which estimates read, the same as to loops."""
     from loopwright.dialects.target import Target
     from loopwright.passes.parametric.read import nest_of_module
     from loopwright.passes.parametric.replay import replay_steps
@@ -189,7 +183,7 @@ def test_layers_that_read_pixels_which_have_become_one_axis_are_tiled_along_it(
 
 
 def test_two_layers_with_results_for_one_block_are_not_both_divided(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes the sums of both has been tiled for the first one when the second one is asked for."""
+    """The taker of both sums has been tiled for the first one when the second one is asked for."""
     monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
     x, v, w = (
         te.placeholder(shape, name=name)

@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
-from effort import usual
 from gpu_programs import check_interpreted
+from gpu_sketches import check_candidates, sliced
 
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.passes.pipeline_text import apply_schedule
 from loopwright.search.named_workloads import matmul
 from loopwright.search.rules import _gpu_sliced_products
-from loopwright.search.sketch.sketch import Sketch
 
 CUDA = "cuda model=h200"
 
@@ -55,10 +54,6 @@ WORKLOADS = {
 }
 
 
-def sliced(task: lw.SearchTask) -> list[Sketch]:
-    return [sketch for sketch in task.sketches if sketch.name.endswith("sliced_large")]
-
-
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.few(2)
 def test_products_in_slices_are_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,16 +63,14 @@ def test_products_in_slices_are_right(name: str, monkeypatch: pytest.MonkeyPatch
     found = sliced(task)
     assert found
     for sketch in found:
-        rows = sketch.sample(np.random.default_rng(2), usual(2))
-        check_interpreted(task.module, task.reference, map(sketch.schedule, (sketch.default, *rows)))
+        check_candidates(task, sketch, 2)
 
 
 def test_long_sums_are_also_divided_among_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
     task = lw.SearchTask(lambda: layer(45, 512, 68, "gelu", residual=True), target=CUDA)
     (sketch,) = (sketch for sketch in sliced(task) if "split" in sketch.name)
-    rows = sketch.sample(np.random.default_rng(2), usual(2))
-    check_interpreted(task.module, task.reference, map(sketch.schedule, (sketch.default, *rows)))
+    check_candidates(task, sketch, 2)
 
 
 def test_constant_weights_are_laid_out_by_their_columns(monkeypatch: pytest.MonkeyPatch) -> None:
