@@ -80,6 +80,12 @@ def uneven_matmul() -> list[te.Tensor]:
     return [a, b, topi.matmul(a, b)]
 
 
+def computed_matmul() -> list[te.Tensor]:
+    """A factor that is computed as it is copied, in a product of few tiles whose terms are divided among slices."""
+    a, b = te.placeholder((190, 40), name="a"), te.placeholder((40, 70), name="b")
+    return [a, b, topi.matmul(topi.nn.relu(a), b)]
+
+
 def wide_conv() -> list[te.Tensor]:
     """By transforms of Winograd, whose products are a batch, and directly."""
     data, kernel = te.placeholder((8, 128, 14, 13), name="data"), te.placeholder((128, 128, 3, 3), name="kernel")
@@ -163,6 +169,7 @@ WORKLOADS: tuple[Callable[[], list[te.Tensor]], ...] = (
     matmul,
     large_matmul,
     uneven_matmul,
+    computed_matmul,
     wide_conv,
     wide_window,
     softmax,
