@@ -14,6 +14,7 @@ from .backends.targets import resolve_target
 from .dialects.target import Target
 from .graph.compiler import compile
 from .graph.network import Network
+from .graph.network_run_off import compile_tuned
 from .graph.runtime.network import CompiledNetwork
 from .graph.tasks import tasks_to_tune
 from .opening import AnyNetwork, opened
@@ -82,8 +83,9 @@ def optimize(
     one; with `time_limit_s` alone, as many as it allows), those in `records` included, a file that is gone on with;
     without one it lies beside the model, or in this user's cache folder where that cannot be. `precision` is that of
     `lw.compile`, which with `lw.TaskScheduler` is what this is made of. On CPUs and CUDA devices convolutions are tuned
-    by Winograd's transforms with tiles of 2, too, which are as exact. TuningError where there is a kernel that no
-    schedule makes right.
+    by Winograd's transforms with tiles of 2, too, which are as exact. On CPUs a kernel whose untuned schedule is faster
+    among the others of the network goes back to it, which the file of records keeps. TuningError where there is a
+    kernel that no schedule makes right.
     """
     net, device = opened(model), resolve_target(target)
     tasks, weights = tasks_to_tune(net, device, precision)
@@ -98,7 +100,9 @@ def optimize(
         result = TaskScheduler(tasks, weights, load_records=place).tune(options, measure)
         if result.failure:
             raise TuningError(result.failure)
-    return compile(net, device, place if place is not None and Path(place).is_file() else None, precision=precision)
+    if place is None or not Path(place).is_file():
+        return compile(net, device, precision=precision)
+    return compile_tuned(net, device, place, precision=precision, measure=measure)
 
 
 def _count(trials: int | None, time_limit_s: float | None, tasks: int) -> int:

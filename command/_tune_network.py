@@ -28,7 +28,7 @@ TRIALS_A_TASK = 64
 
 def tune_network(options: argparse.Namespace) -> int:
     """Carry out `loopwright tune` for a network."""
-    from ..graph.compiler import compile
+    from ..graph.network_run_off import compile_tuned
     from ..search.tune.options import TuningError
     from ..search.tune.scheduler import TaskScheduler
 
@@ -66,7 +66,7 @@ def tune_network(options: argparse.Namespace) -> int:
     wall_s = time.monotonic() - start_s
     if result.failure:
         raise TuningError(result.failure)
-    compiled = compile(net, options.target, records, winograd=takes_winograd(options))
+    compiled = compile_tuned(net, options.target, records, winograd=takes_winograd(options), measure=measure)
     measured = compiled.executor().benchmark(repeat=3, min_repeat_ms=200)
     report = _report(options, result, measured.median, wall_s, records)
     print(json.dumps(report) if options.json else _as_text(report, printable(repr(compiled))))

@@ -125,3 +125,10 @@ def measuring(
 def _check_timeout(time_s: float | None) -> None:
     if time_s is not None and not time_s > 0:
         raise ValueError(f"timeout must be above 0 seconds, got {time_s}")
+
+
+def runs_here(measure: Measure) -> bool:
+    """True where the candidates of a search with these options run on this machine."""
+    if isinstance(measure, MeasureOptions):
+        return measure.runners is None
+    return measure is None or measure.runner is None or isinstance(measure.runner, LocalRunner)
