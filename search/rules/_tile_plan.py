@@ -155,7 +155,7 @@ class TilePlan:
         if not free or len(anchor.reduce) != 1 or anchor.reduce[0].extent < FEWEST_STREAMED or anchor.pads:
             return False
         pixels = [o for o in anchor.operands if o not in self.moving]
-        windows = len(pixels) == 1 and any(e.as_axis() is None and not e.is_constant for e in pixels[0].indices)
+        windows = len(pixels) == 1 and not pixels[0].reads_plain
         elements = prod(a.extent for a in (*self.variant.vector, *anchor.reduce))
         near = elements * element_bytes(anchor.element) < self.target.l2_bytes
         packed = (near or self.variant.panels_asked) and all(
