@@ -133,7 +133,7 @@ class TilePlan:
         8.6 and 6.3, 14x14 and 7x7 0.85 to 1.09 of its speed (one core of an Emerald Rapids).
         """
         terms = prod(a.extent for a in self.anchor.reduce)
-        channels = self.variant.vector[-1] != self.anchor.spatial[-1] and len(self.anchor.reduce) > 1
+        channels = self.variant.vector[-1] != self.anchor.spatial[-1] and self.anchor.has_windows
         deep = max(a.extent for a in self.anchor.reduce) >= FEWEST_CHANNELS and not self.variant.runs
         return channels and deep and terms >= LONG_SUM and not self.variant.windows
 

@@ -114,8 +114,8 @@ def _panels_pay(anchor: Anchor, target: Target, group: Sequence[Axis]) -> bool:
     and take 1.2 and 1.1 times as long as tiles of blocks for 13x13x192 to 256 5x5 and 13x13x512 3x3, 1 / 1.17 for
     14x14x512 3x3/2 (one core of a Zen 5, filters from memory).
     """
-    terms, windows = prod(axis.extent for axis in anchor.reduce), sum(axis.extent > 1 for axis in anchor.reduce) > 1
-    panel_bytes = terms * (NARROW if windows else 1) * target.vector_bytes
+    terms = prod(axis.extent for axis in anchor.reduce)
+    panel_bytes = terms * (NARROW if anchor.has_windows else 1) * target.vector_bytes
     if terms <= SMALL or 2 * panel_bytes > PANELS_KEPT * target.l2_bytes:
         return False
     size, kept = element_bytes(anchor.element), KEPT * target.l2_bytes

@@ -64,6 +64,11 @@ class Anchor:
     epilogue: str | None
     pads: tuple[str, ...]
 
+    @property
+    def has_windows(self) -> bool:
+        """True where windows of several taps slide over an operand."""
+        return any(slide.tap.extent > 1 for operand in self.operands for slide in operand.slides)
+
     def wide_operand(self, steps: Callable[[Operand, str], bool] = Operand.steps_along) -> Operand | None:
         """The one of two operands that moves along more results, where both are contiguous along the one reduce axis.
 

@@ -25,16 +25,24 @@ def drafted(tensors: Tensors) -> Draft:
     return Draft.of(lw.SearchTask(tensors, target="llvm").module)
 
 
-def conv(n: int, c: int, size: int, out: int, taps: int, *options: int) -> Tensors:
-    """With groups behind stride, padding and dilation."""
-    groups = options[3] if len(options) > 3 else 1
+def conv(
+    n: int,
+    c: int,
+    size: int,
+    out: int,
+    taps: int,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
+) -> Tensors:
     data, kernel = in_("x", n, c, size, size), in_("w", out, c // groups, taps, taps)
-    return of(lambda x, w: topi.nn.conv2d_nchw(x, w, *options), data, kernel)
+    return of(lambda x, w: topi.nn.conv2d_nchw(x, w, stride, padding, dilation, groups), data, kernel)
 
 
-def last(n: int, c: int, size: int, out: int, taps: int, *options: int) -> Tensors:
+def last(n: int, c: int, size: int, out: int, taps: int, stride: int = 1, padding: int = 0) -> Tensors:
     data, kernel = in_("x", n, size, size, c), in_("w", taps, taps, c, out)
-    return of(lambda x, w: topi.nn.conv2d_nhwc(x, w, *options), data, kernel)
+    return of(lambda x, w: topi.nn.conv2d_nhwc(x, w, stride, padding), data, kernel)
 
 
 def transposed(taps: int, stride: int, padding: int) -> Tensors:
@@ -59,12 +67,12 @@ KINDS: dict[str, tuple[Kind, Callable[[], Tensors]]] = {
     "products in batches": (Kind.PRODUCT, lambda: of(topi.batch_matmul, in_("a", 3, 12, 16), in_("b", 3, 16, 20))),
     "products of several matrices": (Kind.PRODUCT, several),
     "dense": (Kind.PRODUCT, lambda: of(topi.nn.dense, in_("a", 1, 16), in_("b", 20, 16))),
-    "one tap": (Kind.PRODUCT, lambda: conv(1, 8, 7, 12, 1, 1, 0, 1)),
-    "one tap, strided": (Kind.PRODUCT, lambda: conv(1, 8, 7, 12, 1, 2, 0, 1)),
-    "one tap, channels last": (Kind.PRODUCT, lambda: last(2, 8, 7, 12, 1, 2, 0, 1)),
+    "one tap": (Kind.PRODUCT, lambda: conv(1, 8, 7, 12, 1)),
+    "one tap, strided": (Kind.PRODUCT, lambda: conv(1, 8, 7, 12, 1, 2)),
+    "one tap, channels last": (Kind.PRODUCT, lambda: last(2, 8, 7, 12, 1, 2)),
     "one tap in groups": (Kind.PRODUCT, lambda: conv(1, 8, 7, 12, 1, 1, 0, 1, 4)),
-    "convolution": (Kind.CONVOLUTION, lambda: conv(1, 8, 7, 12, 3, 1, 1, 1)),
-    "convolution, channels last": (Kind.CONVOLUTION, lambda: last(1, 8, 9, 12, 3, 2, 1, 1)),
+    "convolution": (Kind.CONVOLUTION, lambda: conv(1, 8, 7, 12, 3, 1, 1)),
+    "convolution, channels last": (Kind.CONVOLUTION, lambda: last(1, 8, 9, 12, 3, 2, 1)),
     "dilated convolution": (Kind.CONVOLUTION, lambda: conv(1, 8, 9, 12, 3, 1, 2, 2)),
     "grouped convolution": (Kind.CONVOLUTION, lambda: conv(1, 8, 7, 12, 3, 1, 1, 1, 4)),
     "depthwise convolution": (Kind.CONVOLUTION, lambda: conv(1, 8, 7, 8, 3, 1, 1, 1, 8)),
