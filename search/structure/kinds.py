@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.attributes import Axis
 from ...dialects.loop import BlockOp, blocks_in
+from ...passes.analysis.summed_product import summed_product
 from .anchor import Anchor, Operand, find_anchor, reads_by_data
 from .slides import Slide, slides_of
 
@@ -99,7 +100,7 @@ def kind_of(module: ModuleOp, block: BlockOp) -> Kind:
         return Kind.GATHER
     if not block.is_reduction:
         return Kind.PERMUTATION if _permutes(block) else Kind.MAP
-    anchor = find_anchor(module, block.block_name)
+    anchor = find_anchor(module, block.block_name) if summed_product(block) is not None else None
     found = contraction_of(anchor) if anchor is not None else None
     if found is not None:
         return found.kind

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from itertools import product as combinations
 from math import prod
 
-from xdsl.dialects import arith
-
 from ...dialects.attributes import Axis
 from ...dialects.element import element_bytes
 from ...dialects.index import IndexExpr
@@ -17,6 +15,7 @@ from ...dialects.kernel import array_problem
 from ...dialects.loop import BlockOp, buffer_shape, element_of_buffer, scope_of
 from ...dialects.target import WIDEST_ACCESS_BYTES
 from ...passes.analysis.matrix_product import TURNED_BYTES, Mismatch, load_of_factor, unrounded
+from ...passes.analysis.summed_product import summed_product
 from .anchor import Anchor, Operand
 from .kinds import Contraction, contraction_of
 
@@ -83,8 +82,7 @@ def _multiplied(anchor: Anchor, block: BlockOp, intrinsic: Intrinsic) -> Contrac
 
     None where they are not rounded as the intrinsic rounds them.
     """
-    multiplied = block.yielded[0].owner
-    if block.combiner.data != "add" or not isinstance(multiplied, arith.MulfOp | arith.MuliOp):
+    if (multiplied := summed_product(block)) is None:
         return None
     try:
         loads = [load_of_factor(unrounded(value, intrinsic)) for value in multiplied.operands]
