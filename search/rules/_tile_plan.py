@@ -91,12 +91,12 @@ class TilePlan:
     """A tiled reduction: axes that are `outer` are tasks, `rows` and the variant's `vector` axes are tiled.
 
     `vectors` of so many `lanes` are side by side in a register tile, `vector_middle` times that in a cache tile.
-    `moving` are the operands along the lanes, `packed` the names of their buffers, `panel_width` the lanes of a panel,
-    None where nothing is packed. `still` is the operand of the rows where it is packed too, `turned` how many of its
-    rows are transposed together, `block_steps` the steps of a block where panels are of all blocks, one after the
-    other. `turning` are the cycles of an epilogue that writes along another axis. `numbers` are all holes and derived
-    numbers, in the order they have in a sketch. `runs` keeps tiles within runs of filters. Rows of the moving operand
-    are asked for `ahead` by so many steps.
+    `moving` are the operands along the lanes, `packed` the names of their buffers, which arguments that are packed
+    ahead have no more once they are; `panel_width` the lanes of a panel, None where nothing is packed. `still` is the
+    operand of the rows where it is packed too, `turned` how many of its rows are transposed together, `block_steps` the
+    steps of a block where panels are of all blocks, one after the other. `turning` are the cycles of an epilogue that
+    writes along another axis. `numbers` are all holes and derived numbers, in the order they have in a sketch. `runs`
+    keeps tiles within runs of filters. Rows of the moving operand are asked for so many steps `ahead`.
     """
 
     anchor: Anchor
@@ -218,30 +218,18 @@ class TilePlan:
 
 def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -> TilePlan:
     """Plan the tiling of one variant of an anchor of a draft."""
-    apart = variant.epilogue == "apart"
     run = anchor.run_of(variant.runs)
     anchor = anchor.within_runs(variant.runs)
-    turned_later = apart or variant.vector[-1] == anchor.spatial[-1]
-    turning = turning_cycles(draft, anchor, apart) if turned_later else 0.0
-    if apart:
+    turning = _turning_cycles(draft, anchor, variant)
+    if variant.epilogue == "apart":
         anchor = replace(anchor, epilogue=None)
-    if variant.vector[-1] != anchor.spatial[-1] and not variant.turned:
-        turning += stored_apart_cycles(draft, anchor, variant.axes[-1])
-    rest = [a for a in anchor.spatial if a.name not in variant.axes]
-    rows = [a for a in rest if not anchor.shared_by_all(a.name)]
-    outer = [a for a in rest if anchor.shared_by_all(a.name)]
-    phases = {window.spatial for window in variant.phases}
-    outer += [a for a in rows if a.name in phases]
-    rows = [a for a in rows if a.name not in phases]
-    outer += rows[:-MOST_ROWS]
-    if not rows and len(anchor.operands) == 1:
-        rows, outer = outer[-1:], outer[:-1]  # several sums at a time hide what one of them waits for
+    outer, rows = _tasks_and_rows(anchor, variant)
     lanes, vectors, vector_middle = _vector_holes(anchor, variant, target, run if variant.runs in variant.axes else 0)
     if variant.panels_asked:
         vector_middle = replace(vector_middle, choices=(1,), default=1)
     left = max(1, (target.vector_registers - 2) // (vectors.default + 1))
     still = row_operand(anchor, variant.vector) if variant.packs_rows else None
-    by_reuse = _row_tiles(anchor, variant, rows[-MOST_ROWS:], left, still)
+    by_reuse = _row_tiles(anchor, variant, rows, left, still)
     if variant.turned:
         by_reuse = [_in_whole_vectors(anchor.block, tile, lanes_of(anchor, target)) for tile in by_reuse]
     runs = _in_runs(variant, run, (lanes, vectors, vector_middle), by_reuse)
@@ -267,7 +255,7 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
         anchor,
         variant,
         target,
-        tuple(outer),
+        outer,
         tiles,
         lanes,
         vectors,
@@ -284,6 +272,29 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
         runs,
         ahead,
     )
+
+
+def _turning_cycles(draft: Draft, anchor: Anchor, variant: Variant) -> float:
+    """Cycles of results, or of what takes them, that are written along another axis than the lanes."""
+    apart, along_last = variant.epilogue == "apart", variant.vector[-1] == anchor.spatial[-1]
+    turning = turning_cycles(draft, anchor, apart) if apart or along_last else 0.0
+    if not along_last and not variant.turned:
+        stored = replace(anchor, epilogue=None) if apart else anchor
+        turning += stored_apart_cycles(draft, stored, variant.axes[-1])
+    return turning
+
+
+def _tasks_and_rows(anchor: Anchor, variant: Variant) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+    """The axes beside the lanes that are tasks, along which nothing is reused or too far out, and those of tiles."""
+    rest = [a for a in anchor.spatial if a.name not in variant.axes]
+    phases = {window.spatial for window in variant.phases}
+    rows = [a for a in rest if not anchor.shared_by_all(a.name) and a.name not in phases]
+    outer = [a for a in rest if anchor.shared_by_all(a.name)]
+    outer += [a for a in rest if not anchor.shared_by_all(a.name) and a.name in phases]
+    outer += rows[:-MOST_ROWS]
+    if not rows and len(anchor.operands) == 1:
+        rows, outer = outer[-1:], outer[:-1]  # several sums at a time hide what one of them waits for
+    return tuple(outer), tuple(rows[-MOST_ROWS:])
 
 
 def _reads_far(anchor: Anchor, variant: Variant, target: Target, moving: Sequence[Operand]) -> bool:
