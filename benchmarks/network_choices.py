@@ -31,7 +31,7 @@ from loopwright.search.structure.kinds import Kind, kind_of_program
 TABLE = Path(__file__).parent / "results" / "network-choices-2026-11-28.md"
 TARGETS = ("cuda model=h200", "llvm cores=1 vector_bytes=64 vector_registers=32 l2_bytes=1048576")
 TESTED = ("resnet-18", "mobilenet_v2", "dcgan", "lstm", "transformer_decoder", "bert_encoder_layer")
-WILD = ("hf_bert_base", "tv_vit_b_16", "tv_convnext_tiny", "tv_efficientnet_b0")
+WILD = ("hf_bert_base", "tv_vit_b_16", "tv_convnext_tiny", "tv_efficientnet_b0", "tv_resnet50")
 """Networks that are taken without names: of `lw.testing`, and of `wild_models.py` where torch is there."""
 STEPS = {
     "lw-winograd": "winograd",
@@ -62,10 +62,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", help="names of `lw.testing` and of `wild_models.py`")
     parser.add_argument("--targets", nargs="+", default=TARGETS)
-    parser.add_argument("--write", action="store_true", help="write the table anew, of all networks")
+    parser.add_argument("--write", action="store_true", help="write the table anew")
     parser.add_argument("--keep", type=Path, help="a file for the choices, a line of JSON each")
     parser.add_argument("--beside", type=Path, help="such a file, of another version")
     options = parser.parse_args()
+    if options.write and options.networks:
+        parser.error("the table is of all networks: --write takes no names")
     found: list[Choice] = []
     for name in options.networks or _usual():
         net = _network(name)
@@ -132,10 +134,12 @@ def rows(found: Iterable[Choice]) -> list[str]:
 
 
 def differences(own: Sequence[str], others: Sequence[str]) -> list[str]:
-    """The rows that are new, and those of the same networks and targets that are gone."""
-    seen = {_where(row) for row in own}
-    gone = [row for row in others if _where(row) in seen and row not in own]
-    return [*(f"gone: {row}" for row in gone), *(f"new:  {row}" for row in own if row not in others)]
+    """The rows that are gone, and those that are new, of networks and targets that both have."""
+    both = {_where(row) for row in own} & {_where(row) for row in others}
+    gone, new = (
+        [r for r in of if _where(r) in both and r not in beside] for of, beside in ((others, own), (own, others))
+    )
+    return [*(f"gone: {row}" for row in gone), *(f"new:  {row}" for row in new)]
 
 
 def _where(row: str) -> tuple[str, ...]:
