@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from ..backends.targets import resolve_target
 from ..dialects.classic_words import knows_classic_words
 from ..dialects.cpu_models import features_of_cpu
+from ..dialects.element import FLOAT32_BYTES
 from ..dialects.graph import ApplyOp, ConstantOp, GroupOp, YieldOp
 from ..dialects.target import Target
 from ..dialects.te import ComputeOp
@@ -50,8 +51,6 @@ keys of 64 elements take 6.3 us so, 3.3, 1.8 and 3.6 in three kernels; of 197, 1
 _BESIDE = 1 << 21
 """Elements of each of several chains up to which they are one kernel. A choice: 4 MB of 16-bit floats take an H200 a
 microsecond, as a launch does."""
-_LANE_BYTES = 4
-"""Bytes of a lane of attention, which is of float32."""
 
 
 def grouping_for(target: Target) -> str:
@@ -80,7 +79,7 @@ def _groups(target: Target) -> str:
         if not tile:
             return found.replace("lw-graph-fuse", f"lw-graph-fuse{{{chains}}}")
         return found.replace("lw-graph-fuse", f"{_FLAT.format(1)},lw-graph-fuse{{attention_tile={tile} {chains}}}")
-    lanes = target.vector_bytes // _LANE_BYTES
+    lanes = target.vector_bytes // FLOAT32_BYTES
     found = GROUPED.replace("lw-graph-skip-padding", "lw-graph-skip-padding{by_taps=true}")
     if lanes < 2:
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from xdsl.parser import Parser
 
+from ...dialects.element import FLOAT32_BYTES
 from ...dialects.target import Target
 from ..build import build
 from ..context import create_context
@@ -34,9 +35,9 @@ def peak_gflops_per_s(target: Target | None = None, dtype: str = "float32", seco
 def copy_gbytes_per_s(target: Target | None = None, array_bytes: int = 1 << 28, seconds: float = 0.5) -> float:
     """Return the GB/s, reads and writes together, at which arrays beyond the caches are copied."""
     target = target or host_target()
-    lanes = max(4, target.vector_bytes // 4)
+    lanes = max(4, target.vector_bytes // FLOAT32_BYTES)
     rows = 64 * target.cores
-    columns = array_bytes // (4 * rows * lanes * 4) * lanes * 4
+    columns = array_bytes // (FLOAT32_BYTES * rows * lanes * 4) * lanes * 4
     kernel = _build(_copy_text(rows, columns, lanes), target)
     source = np.ones((rows, columns), np.float32)
     result = kernel.benchmark(source, np.zeros_like(source), min_repeat_ms=seconds * 1e3 / 5, repeat=5)

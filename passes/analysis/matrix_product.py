@@ -19,6 +19,7 @@ from ...dialects.intrinsics_cuda import MATRIX_ROWS, ROUNDINGS, ROW_BYTES, Round
 from ...dialects.loop import BlockOp, ForOp, LoadOp, element_of_buffer, scope_of
 from ...dialects.target import WARP
 from .nest import buffer_name, only_child, ranges_of
+from .summed_product import summed_product
 
 TENSORIZE = "tensorize"
 """The annotation of the outermost loop of a nest that is one matrix instruction: the name of its intrinsic."""
@@ -135,11 +136,8 @@ def _lanes(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> tuple[ForOp, ..
 
 def _factors_of(block: BlockOp, intrinsic: Intrinsic) -> tuple[LoadOp, LoadOp]:
     """The two loads that a block multiplies and adds up."""
-    if block.combiner.data != "add" or len(block.outputs) != 1:
-        raise Mismatch(f"'{block.block_name}' must be a sum of products")
-    product = block.yielded[0].owner
-    if not isinstance(product, arith.MulfOp | arith.MuliOp):
-        raise Mismatch(f"'{block.block_name}' must add up products of two loads")
+    if (product := summed_product(block)) is None:
+        raise Mismatch(f"'{block.block_name}' must be a sum of products of two loads")
     if product.result.type != intrinsic.c.type:
         rule = f"sums must be {intrinsic.c.type}, they are {product.result.type}"
         raise Mismatch(f"{rule}: widen the factors before they are multiplied (out_dtype of topi's products)")

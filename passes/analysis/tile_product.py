@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from ...dialects.index import IndexExpr, atom_axes, flatten
@@ -15,6 +14,7 @@ from ...dialects.intrinsics import I_AXIS, J_AXIS, Intrinsic
 from ...dialects.loop import BlockOp, ForOp, LoadOp, buffer_shape, element_of_buffer
 from .matrix_product import Grid, Mismatch, _digits, _evaluated, load_of_factor
 from .nest import buffer_name, ranges_of
+from .summed_product import summed_product
 
 MOST_ROWS = 2
 """Stretches that a vector is joined of, at most: two halves are one instruction more."""
@@ -76,9 +76,7 @@ def match_tiles(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> TileProduc
 
 def _factors_of(block: BlockOp, intrinsic: Intrinsic) -> tuple[LoadOp, LoadOp]:
     """The two loads that a block multiplies and adds up."""
-    product = block.yielded[0].owner
-    is_sum = block.combiner.data == "add" and len(block.outputs) == 1
-    if not is_sum or not isinstance(product, arith.MulfOp | arith.MuliOp):
+    if (product := summed_product(block)) is None:
         raise Mismatch(f"'{block.block_name}' must be a sum of products of two loads")
     if product.result.type != intrinsic.c.type:
         rule = f"sums must be {intrinsic.c.type}, they are {product.result.type}"

@@ -18,6 +18,7 @@ from ...dialects.target import target_of
 from ..analysis.access import consumers, shared_loops, shares_a_block, writers
 from ..analysis.matrix_product import TENSORIZE
 from ..analysis.nest import fresh_name, functions_on_loops, loops_reduced, ranges_of
+from ..analysis.summed_product import summed_product
 from ..schedule._marks import PIPELINE_BULK, PIPELINE_REGISTERS
 from ..schedule._stages import is_copy
 from ._steps import note_step, require_after
@@ -81,12 +82,10 @@ def _is_only_for(taker: BlockOp, copy: BlockOp) -> bool:
 
 def _is_sum_of_products(block: BlockOp) -> bool:
     """True for a sum, in registers, of products of two elements that are read as they are."""
-    if block.combiner.data != "add" or len(block.outputs) != 1 or scope_of(block.outputs[0]) != "local":
+    product = summed_product(block)
+    if not isinstance(product, arith.MulfOp) or len(block.loads) != 2 or scope_of(block.outputs[0]) != "local":
         return False
     if not block.conditions or any(TENSORIZE in loop.notes for loop in block.enclosing_loops):
-        return False
-    product = block.yielded[0].owner
-    if not isinstance(product, arith.MulfOp) or len(block.loads) != 2:
         return False
     return {product.lhs, product.rhs} == {load.result for load in block.loads}
 

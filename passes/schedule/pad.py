@@ -19,6 +19,7 @@ from ..analysis.argument_marks import packing_of
 from ..analysis.layout import parse_layout
 from ..analysis.matrix_product import before_rounding, load_of_factor
 from ..analysis.nest import buffer_name, find_block, find_loop, function_of, functions, only_child
+from ..analysis.summed_product import summed_product
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes, ceil_div, product
 from ..primitive import Primitive
@@ -108,9 +109,7 @@ class Pad(Primitive[Plan]):
         return found
 
     def _factors(self, block: BlockOp) -> tuple[LoadOp, ...]:
-        term = block.yielded[0].owner
-        is_sum = block.combiner.data == "add" and len(block.outputs) == 1
-        if not is_sum or not isinstance(term, arith.MulfOp | arith.MuliOp):
+        if (term := summed_product(block)) is None:
             raise self.error(f"'{self.block}' must be a sum of products", at=block)
         loads = [load_of_factor(before_rounding(value)) for value in term.operands]
         if any(x is None for x in loads) or len(loads) != len(block.loads):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialects.element import FLOAT32_BYTES
 from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
 from ...dialects.target import Target
 
@@ -40,7 +41,7 @@ def machine_of(target: Target) -> Machine:
     if target.is_gpu:
         on = multiprocessor_of(target)
         return Machine(cores, CLOCK_HZ, 2.0 * on.lanes, 20.0, 48.0, float(on.shared_bytes_per_cycle), 24.0, 3e-6)
-    lanes = max(1, target.vector_bytes // 4)
+    lanes = max(1, target.vector_bytes // FLOAT32_BYTES)
     return Machine(cores, 3.0e9, 4.0 * lanes, 5.0, 32.0, 2.0 * target.vector_bytes, 4.0, 2e-6)
 
 

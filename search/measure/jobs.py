@@ -6,6 +6,7 @@ import itertools
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from typing import Any
 
 from ..records.file import ErrorCode
@@ -17,6 +18,21 @@ _MOST_LOST_IN_A_ROW = 5
 so five times in a row once in 100,000."""
 _MOST_KNOWN = 4096
 """Artifacts whose results are remembered, at some 0.5 KB each, so that memory does not grow with a search."""
+
+
+class State(Enum):
+    """The stage that a candidate is at, of those that are built ahead of who submits them, and of those submitted."""
+
+    AHEAD = auto()
+    """To be built, or being built, and not submitted yet."""
+    READY = auto()
+    """Not submitted yet, and no builder is needed any more: it compiled, or has its `result` as it does not."""
+    SUBMITTED = auto()
+    """To be built, to be run, or at a worker; its result is waited for."""
+    WITHDRAWN = auto()
+    """Submitted and called off: what a worker is at ends, and nothing follows it."""
+    FORGOTTEN = auto()
+    """At a builder, though nobody will ever submit it: it ends without a result."""
 
 
 @dataclass(eq=False)
@@ -38,14 +54,11 @@ class Job:
     resources: tuple[Mapping[str, Any], ...] = ()
     blob: bytes = b""
     timing: TimingSettings | None = None
-    withdrawn: bool = False
     fleet: Mapping[str, Any] = field(default_factory=dict)
     task: int = 0
-    is_asked: bool = True
-    """False while it is only built, ahead of who will submit it."""
-    is_built: bool = False
-    failed: Measurement | None = None
-    """The result of one that could not be built before it was asked for."""
+    state: State = State.SUBMITTED
+    result: Measurement | None = None
+    """Of one that could not be built before it was submitted."""
 
     def spent(self, role: str, seconds: float) -> None:
         """Add the seconds that a worker took for it."""
@@ -79,10 +92,13 @@ class Jobs:
 
     def __len__(self) -> int:
         """Candidates that were submitted and have no result yet."""
-        return sum(job.is_asked for job in self._pending.values())
+        return len(self._submitted())
 
     def __getitem__(self, number: int) -> Job:
         return self._pending[number]
+
+    def _submitted(self) -> list[Job]:
+        return [job for job in self._pending.values() if job.state in (State.SUBMITTED, State.WITHDRAWN)]
 
     @property
     def waits_for_builder(self) -> bool:
@@ -104,7 +120,7 @@ class Jobs:
     def begin(self, schedules: Sequence[str], task: int) -> None:
         """Queue schedules to be built when no others are, and to wait until they are submitted, all of one task."""
         new = {
-            schedule: Job(next(self._numbers), schedule, False, 1, task=task, is_asked=False)
+            schedule: Job(next(self._numbers), schedule, False, 1, task=task, state=State.AHEAD)
             for schedule in schedules
             if schedule not in self._ahead
         }
@@ -115,9 +131,9 @@ class Jobs:
     def forget_ahead(self) -> None:
         """Leave out what nobody has submitted; what a builder is at is of no use to anyone."""
         for job in self._ahead.values():
-            job.withdrawn = True
-            if job in self._ahead_to_build or job.is_built or job.failed is not None:
+            if job.state is State.READY or job in self._ahead_to_build:
                 del self._pending[job.number]
+            job.state = State.FORGOTTEN
         self._ahead_to_build.clear()
         self._ahead.clear()
 
@@ -125,9 +141,9 @@ class Jobs:
         self, schedules: Sequence[str], fresh: bool, laps: int, timing: TimingSettings | None, task: int = 0
     ) -> list[int]:
         """Queue schedules and return their numbers; `timing` is their own, in the place of the usual one."""
-        return [self._submitted(schedule, fresh, laps, timing, task) for schedule in schedules]
+        return [self._submit(schedule, fresh, laps, timing, task) for schedule in schedules]
 
-    def _submitted(self, schedule: str, fresh: bool, laps: int, timing: TimingSettings | None, task: int) -> int:
+    def _submit(self, schedule: str, fresh: bool, laps: int, timing: TimingSettings | None, task: int) -> int:
         job = self._ahead.get(schedule)
         if job is None or job.task != task:
             job = Job(next(self._numbers), schedule, fresh, laps, next(self._turns), timing=timing, task=task)
@@ -137,11 +153,12 @@ class Jobs:
         del self._ahead[schedule]
         job.turn = next(self._turns)
         self._pending[job.number] = self._pending.pop(job.number)  # in the order in which they are submitted
-        job.is_asked, job.fresh, job.laps, job.timing = True, fresh, laps, timing
-        if job.failed is not None:
+        was, job.state = job.state, State.SUBMITTED
+        job.fresh, job.laps, job.timing = fresh, laps, timing
+        if job.result is not None:
             del self._pending[job.number]
-            self.done.append(job.failed)
-        elif job.is_built:
+            self.done.append(job.result)
+        elif was is State.READY:
             self._to_run.append(job)
         elif job in self._ahead_to_build:
             self._ahead_to_build.remove(job)
@@ -160,8 +177,8 @@ class Jobs:
 
         One that a runner is at, or that has laps done, ends with the laps that it has.
         """
-        for job in [job for job in self._pending.values() if job.is_asked][keep:]:
-            job.withdrawn = True
+        for job in self._submitted()[keep:]:
+            job.state = State.WITHDRAWN
             match under_way.get(job.number):
                 case "runner":
                     job.laps = job.laps_done + 1
@@ -169,8 +186,8 @@ class Jobs:
                     self.finish(job, ErrorCode.OK)
                 case None:
                     del self._pending[job.number]
-        self._to_build = deque(job for job in self._to_build if not job.withdrawn)
-        self._to_run = [job for job in self._to_run if not job.withdrawn]
+        self._to_build = deque(job for job in self._to_build if job.state is State.SUBMITTED)
+        self._to_run = [job for job in self._to_run if job.state is State.SUBMITTED]
 
     def next_to_build(self) -> Job:
         """Take the next one to build."""
@@ -190,22 +207,24 @@ class Jobs:
         return None
 
     def again(self, job: Job, role: str) -> None:
-        """Put back what a worker took and did not do; what was withdrawn meanwhile need not be built."""
-        if role == "builder" and job.withdrawn:
-            del self._pending[job.number]
-        elif role == "builder":
-            (self._to_build if job.is_asked else self._ahead_to_build).appendleft(job)
-        else:
+        """Put back what a worker took and did not do; what was called off meanwhile need not be built."""
+        if role == "runner":
             self._to_run.append(job)
+        elif job.state is State.SUBMITTED:
+            self._to_build.appendleft(job)
+        elif job.state is State.AHEAD:
+            self._ahead_to_build.appendleft(job)
+        else:
+            del self._pending[job.number]
 
     def built(self, job: Job) -> None:
-        """Have a candidate run that compiles, unless it was withdrawn meanwhile."""
-        if job.withdrawn:
-            del self._pending[job.number]
-        elif job.is_asked:
+        """Have a candidate run that compiles, unless it was called off meanwhile."""
+        if job.state is State.SUBMITTED:
             self._to_run.append(job)
+        elif job.state is State.AHEAD:
+            job.state = State.READY
         else:
-            job.is_built = True
+            del self._pending[job.number]
 
     def ran(self, job: Job, times_s: Sequence[float], stopped_early: bool, fleet: Mapping[str, Any]) -> None:
         """Take in a lap of a candidate that was right; `fleet` is of the device of a fleet that ran it.
@@ -239,11 +258,11 @@ class Jobs:
             resources=job.resources,
             fleet=job.fleet,
         )
-        if not job.is_asked and not job.withdrawn:
-            job.failed = done
+        if job.state is State.AHEAD:
+            job.state, job.result = State.READY, done
             return
         del self._pending[job.number]
-        if not job.is_asked:
+        if job.state is State.FORGOTTEN:
             return
         self.done.append(done)
         if error is ErrorCode.DEVICE_LOST:

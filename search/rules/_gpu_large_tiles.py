@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from ...dialects.element import FLOAT32_BYTES, element_bytes
 from ...dialects.multiprocessor import VECTOR
 from ..structure.anchor import Anchor
+from ..structure.kinds import contraction_of
 
 LEAST_PRODUCTS = 30_000_000
 """Multiply-adds of a product, at least: the smallest that was measured, 344x248x352, has as many (an H200: PyTorch 9.3
@@ -32,13 +31,14 @@ def is_large(anchor: Anchor) -> bool:
     Copied one by one, 777x1025x513 took 35.5 us of the other tiles and 37.3 of these at best (an H200), 997x1009x1013
     62.3 and 62.5.
     """
-    spatial = [a for a in anchor.spatial if a.extent > 1]
-    if len(anchor.reduce) != 1 or len(spatial) != 2 or anchor.pads or element_bytes(anchor.element) != FLOAT32_BYTES:
+    found = contraction_of(anchor)
+    if found is None or anchor.pads or element_bytes(anchor.element) != FLOAT32_BYTES:
         return False
-    if any(anchor.shared_by_all(a.name) or a.extent < LEAST_SIDE for a in spatial):
+    if found.batch or not len(found.rows) == len(found.columns) == len(found.terms) == 1:
         return False
-    work = prod(a.extent for a in (*spatial, *anchor.reduce))
-    return spatial[-1].extent % VECTOR == 0 and work >= LEAST_PRODUCTS
+    (rows,), (columns,), (terms,) = found.rows, found.columns, found.terms
+    work = rows.extent * columns.extent * terms.extent
+    return min(rows.extent, columns.extent) >= LEAST_SIDE and columns.extent % VECTOR == 0 and work >= LEAST_PRODUCTS
 
 
 def large_factors(is_columns: bool) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:

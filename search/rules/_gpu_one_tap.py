@@ -9,6 +9,7 @@ from ...passes.primitive import ScheduleError
 from ...passes.schedule.collapse import Collapse
 from ..sketch.draft import Draft
 from ..structure.anchor import Anchor, anchor_of
+from ..structure.kinds import contraction_of
 
 
 def joined_axes(anchor: Anchor) -> tuple[Axis, ...]:
@@ -17,13 +18,10 @@ def joined_axes(anchor: Anchor) -> tuple[Axis, ...]:
     Where no two neighbours are such, the last one: what is left to do is to leave out axes of one iteration, as those
     of a window of one tap. Empty for what is no product of two operands.
     """
-    if len(anchor.operands) != 2 or len(anchor.reduce) != 1 or anchor.pads:
+    found = contraction_of(anchor)
+    if found is None or len(found.terms) != 1 or anchor.pads:
         return ()
-    walked = [[axis.name in operand.axes for operand in anchor.operands] for axis in anchor.spatial]
-    runs: list[tuple[Axis, ...]] = []
-    for alone, run in groupby(zip(walked, anchor.spatial, strict=True), key=lambda pair: pair[0]):
-        if sum(alone) == 1:
-            runs.append(tuple(axis for _, axis in run))
+    runs = [tuple(run) for side, run in groupby(anchor.spatial, key=found.side_of) if side]
     longest = max(runs, key=len, default=())
     return longest if len(longest) > 1 else anchor.spatial[-1:]
 

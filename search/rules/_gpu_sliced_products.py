@@ -32,6 +32,7 @@ from ..estimates.sliced_model import ALIGNED, SlicedModel, copied_at_once
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole, Kind
 from ..structure.anchor import Anchor, Operand, anchor_of
+from ..structure.kinds import contraction_of
 from ._ahead import may_be_packed_ahead
 from ._gpu_division import Division, joining_block, plan_division, sum_up, write_division
 from ._gpu_joins import loops_by_axis
@@ -76,7 +77,7 @@ def is_sliced(anchor: Anchor, target: Target, pixels: bool = False) -> bool:
     an H200 weighted 8x623x977x80 takes 32.2 us so and 42.0 otherwise, 12x152x293x80 6.0 and 8.8, 777x1025x513 32.0 and
     35.1.
     """
-    if target.kind != "cuda" or len(anchor.reduce) != 1 or len(anchor.operands) != 2:
+    if target.kind != "cuda" or len(anchor.reduce) != 1 or contraction_of(anchor) is None:
         return False
     if not 2 <= len(anchor.spatial) <= MOST_AXES:
         return False

@@ -312,8 +312,7 @@ def _tiled_axes(
 
 def _whole_image(anchor: Anchor, tiled: Sequence[tuple[str, int]]) -> list[str]:
     """The tiled axes along which windows slide, where a thread may have a whole image; none where it may not."""
-    reduced = {a.name for a in anchor.reduce}
-    slid = {name for o in anchor.operands for e in o.indices if reduced & e.axes() for name in e.axes()}
+    slid = {slide.place.name for operand in anchor.operands for slide in operand.slides}
     image = {name: extent for name, extent in tiled if name in slid}
     fits = prod(image.values()) <= MOST_WHOLE and all(extent in INNER for extent in image.values())
     return list(image) if fits else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...dialects.attributes import Axis
 from ...dialects.target import Target
 from ..structure.anchor import Anchor
+from ..structure.kinds import contraction_of
 from ._ahead import may_be_packed_ahead
 from ._lanes import lanes_of
 
@@ -25,16 +26,15 @@ def rows_as_lanes(anchor: Anchor, target: Target) -> Axis | None:
     each other. With lanes along columns these are packed: of 64 x 832 with 1216 rows of weights 1352 us, PyTorch 1418,
     so 932; of 128 x 768 with 3072 and gelu 8.0, 9.4 and 5.2 ms (one core of an Emerald Rapids that others use).
     """
-    if len(anchor.operands) != 2 or len(anchor.reduce) != 1 or anchor.pads:
+    found = contraction_of(anchor)
+    if found is None or len(found.terms) != 1 or anchor.pads or found.a.buffer is found.b.buffer:
         return None
-    if anchor.operands[0].buffer is anchor.operands[1].buffer:
+    if len(found.rows) != 1 or found.columns != anchor.spatial[-1:]:
         return None
-    still, moving = sorted(anchor.operands, key=lambda o: anchor.spatial[-1].name not in o.axes)
-    rows, columns = anchor.moved_alone(moving), anchor.moved_alone(still)
-    along = all(o.is_next_along(anchor.reduce[0].name) for o in anchor.operands)
-    if not along or len(rows) != 1 or columns != [anchor.spatial[-1]] or anchor.reduce[0].extent < FEWEST_TERMS:
+    (rows,), (columns,), (terms,) = found.rows, found.columns, found.terms
+    if terms.extent < FEWEST_TERMS or not all(o.is_next_along(terms.name) for o in anchor.operands):
         return None
-    extent, lanes = rows[0].extent, lanes_of(anchor, target)
-    if not FEWEST_ROWS <= extent <= columns[0].extent or extent < FULL * lanes * -(-extent // lanes):
+    extent, lanes = rows.extent, lanes_of(anchor, target)
+    if not FEWEST_ROWS <= extent <= columns.extent or extent < FULL * lanes * -(-extent // lanes):
         return None
-    return None if may_be_packed_ahead(still, (columns[0].name,)) else rows[0]
+    return None if may_be_packed_ahead(found.b, (columns.name,)) else rows

@@ -13,6 +13,7 @@ from ...dialects.buffers import buffer_shape
 from ...dialects.element import element_bytes
 from ..sketch.hole import Columns, Derived, Hole, Limit
 from ..structure.anchor import Anchor, Operand
+from ..structure.kinds import contraction_of
 from ._lanes import upto
 from ._reduce_steps import divides_badly
 
@@ -41,14 +42,13 @@ def row_operand(anchor: Anchor, vector: Sequence[Axis]) -> Operand | None:
     None where places are those of windows that overlap, which a panel would hold several times. Filters in panels
     beside pixels in others were no faster: 3x3 of 8x512x7x7 24.6 ms for 24.9, of 256x50x50 36 for 38 (Emerald Rapids).
     """
+    found = contraction_of(anchor)
     still = [o for o in anchor.operands if not any(a.name in o.axes for a in vector)]
-    if len(anchor.operands) != 2 or len(still) != 1 or anchor.operands[0].buffer is anchor.operands[1].buffer:
+    if found is None or len(still) != 1 or found.a.buffer is found.b.buffer:
         return None
     (operand,) = still
-    plain = all(e.is_constant or e.as_axis() is not None for o in anchor.operands for e in o.indices)
-    rows = [a for a in anchor.spatial if a.name in operand.axes and not anchor.shared_by_all(a.name)]
     products = prod(a.extent for a in (*anchor.spatial, *anchor.reduce))
-    if not plain or not rows or anchor.pads or products < FEWEST_PRODUCTS:
+    if not found.reads_plain or not anchor.moved_alone(operand) or anchor.pads or products < FEWEST_PRODUCTS:
         return None
     badly = any(divides_badly(a.extent) for a in anchor.reduce if a.extent > WHOLE_STEPS)
     return operand if badly or _row_bytes(anchor, operand) % SHARED_BYTES == 0 else None

@@ -106,8 +106,7 @@ def _written(
         grown.models.append(write(grown, fresh, structure))
         grown.names.append(structure.name)
 
-    windows = sum(axis.extent > 1 for axis in anchor.reduce) > 1
-    return draft.with_legal_steps(steps, by_estimate, ROUNDS if windows else 0)
+    return draft.with_legal_steps(steps, by_estimate, ROUNDS if anchor.has_windows else 0)
 
 
 def _axes(anchor: Anchor) -> list[Axis]:

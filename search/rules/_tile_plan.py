@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
@@ -12,20 +12,16 @@ import numpy.typing as npt
 from ...dialects.attributes import Axis
 from ...dialects.buffers import buffer_shape
 from ...dialects.element import element_bytes
-from ...dialects.strides import row_major
 from ...dialects.target import Target
 from ..estimates import cache_traffic as traffic
-from ..estimates.product_model import ProductModel
-from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, ReduceAxis, TiledAxis, TileModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole, Kind, Limit
 from ..structure.anchor import Anchor, Operand
-from ..structure.strides import WIDEST_STRIDE
 from ._ahead import may_be_packed_ahead
 from ._lanes import lanes_of, threads_pay, upto
 from ._reduce_steps import UNROLLED, covers, divides, divides_badly, steps_of
 from ._row_panel import covers_padded, padded_blocks, panel_rows, row_operand, turned_rows
-from ._tile_variants import SHORTEST_LINE, SMALL, Variant, elements_in_a_row, is_product, vector_operands
+from ._tile_variants import SMALL, Variant, is_product, vector_operands
 from ._turned_epilogue import stored_apart_cycles, turning_cycles
 
 MOST_ROWS = 3
@@ -95,12 +91,12 @@ class TilePlan:
     """A tiled reduction: axes that are `outer` are tasks, `rows` and the variant's `vector` axes are tiled.
 
     `vectors` of so many `lanes` are side by side in a register tile, `vector_middle` times that in a cache tile.
-    `moving` are the operands along the lanes, `packed` the names of their buffers, `panel_width` the lanes of a panel,
-    None where nothing is packed. `still` is the operand of the rows where it is packed too, `turned` how many of its
-    rows are transposed together, `block_steps` the steps of a block where panels are of all blocks, one after the
-    other. `turning` are the cycles of an epilogue that writes along another axis. `numbers` are all holes and derived
-    numbers, in the order they have in a sketch. `runs` keeps tiles within runs of filters. Rows of the moving operand
-    are asked for `ahead` by so many steps.
+    `moving` are the operands along the lanes, `packed` the names of their buffers, which arguments that are packed
+    ahead have no more once they are; `panel_width` the lanes of a panel, None where nothing is packed. `still` is the
+    operand of the rows where it is packed too, `turned` how many of its rows are transposed together, `block_steps` the
+    steps of a block where panels are of all blocks, one after the other. `turning` are the cycles of an epilogue that
+    writes along another axis. `numbers` are all holes and derived numbers, in the order they have in a sketch. `runs`
+    keeps tiles within runs of filters. Rows of the moving operand are asked for so many steps `ahead`.
     """
 
     anchor: Anchor
@@ -137,7 +133,7 @@ class TilePlan:
         8.6 and 6.3, 14x14 and 7x7 0.85 to 1.09 of its speed (one core of an Emerald Rapids).
         """
         terms = prod(a.extent for a in self.anchor.reduce)
-        channels = self.variant.vector[-1] != self.anchor.spatial[-1] and len(self.anchor.reduce) > 1
+        channels = self.variant.vector[-1] != self.anchor.spatial[-1] and self.anchor.has_windows
         deep = max(a.extent for a in self.anchor.reduce) >= FEWEST_CHANNELS and not self.variant.runs
         return channels and deep and terms >= LONG_SUM and not self.variant.windows
 
@@ -155,7 +151,7 @@ class TilePlan:
         if not free or len(anchor.reduce) != 1 or anchor.reduce[0].extent < FEWEST_STREAMED or anchor.pads:
             return False
         pixels = [o for o in anchor.operands if o not in self.moving]
-        windows = len(pixels) == 1 and any(e.as_axis() is None and not e.is_constant for e in pixels[0].indices)
+        windows = len(pixels) == 1 and not pixels[0].reads_plain
         elements = prod(a.extent for a in (*self.variant.vector, *anchor.reduce))
         near = elements * element_bytes(anchor.element) < self.target.l2_bytes
         packed = (near or self.variant.panels_asked) and all(
@@ -222,30 +218,18 @@ class TilePlan:
 
 def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -> TilePlan:
     """Plan the tiling of one variant of an anchor of a draft."""
-    apart = variant.epilogue == "apart"
     run = anchor.run_of(variant.runs)
     anchor = anchor.within_runs(variant.runs)
-    turned_later = apart or variant.vector[-1] == anchor.spatial[-1]
-    turning = turning_cycles(draft, anchor, apart) if turned_later else 0.0
-    if apart:
+    turning = _turning_cycles(draft, anchor, variant)
+    if variant.epilogue == "apart":
         anchor = replace(anchor, epilogue=None)
-    if variant.vector[-1] != anchor.spatial[-1] and not variant.turned:
-        turning += stored_apart_cycles(draft, anchor, variant.axes[-1])
-    rest = [a for a in anchor.spatial if a.name not in variant.axes]
-    rows = [a for a in rest if not anchor.shared_by_all(a.name)]
-    outer = [a for a in rest if anchor.shared_by_all(a.name)]
-    phases = {window.spatial for window in variant.phases}
-    outer += [a for a in rows if a.name in phases]
-    rows = [a for a in rows if a.name not in phases]
-    outer += rows[:-MOST_ROWS]
-    if not rows and len(anchor.operands) == 1:
-        rows, outer = outer[-1:], outer[:-1]  # several sums at a time hide what one of them waits for
+    outer, rows = _tasks_and_rows(anchor, variant)
     lanes, vectors, vector_middle = _vector_holes(anchor, variant, target, run if variant.runs in variant.axes else 0)
     if variant.panels_asked:
         vector_middle = replace(vector_middle, choices=(1,), default=1)
     left = max(1, (target.vector_registers - 2) // (vectors.default + 1))
     still = row_operand(anchor, variant.vector) if variant.packs_rows else None
-    by_reuse = _row_tiles(anchor, variant, rows[-MOST_ROWS:], left, still)
+    by_reuse = _row_tiles(anchor, variant, rows, left, still)
     if variant.turned:
         by_reuse = [_in_whole_vectors(anchor.block, tile, lanes_of(anchor, target)) for tile in by_reuse]
     runs = _in_runs(variant, run, (lanes, vectors, vector_middle), by_reuse)
@@ -271,7 +255,7 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
         anchor,
         variant,
         target,
-        tuple(outer),
+        outer,
         tiles,
         lanes,
         vectors,
@@ -288,6 +272,29 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
         runs,
         ahead,
     )
+
+
+def _turning_cycles(draft: Draft, anchor: Anchor, variant: Variant) -> float:
+    """Cycles of results, or of what takes them, that are written along another axis than the lanes."""
+    apart, along_last = variant.epilogue == "apart", variant.vector[-1] == anchor.spatial[-1]
+    turning = turning_cycles(draft, anchor, apart) if apart or along_last else 0.0
+    if not along_last and not variant.turned:
+        stored = replace(anchor, epilogue=None) if apart else anchor
+        turning += stored_apart_cycles(draft, stored, variant.axes[-1])
+    return turning
+
+
+def _tasks_and_rows(anchor: Anchor, variant: Variant) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+    """The axes beside the lanes that are tasks, along which nothing is reused or too far out, and those of tiles."""
+    rest = [a for a in anchor.spatial if a.name not in variant.axes]
+    phases = {window.spatial for window in variant.phases}
+    rows = [a for a in rest if not anchor.shared_by_all(a.name) and a.name not in phases]
+    outer = [a for a in rest if anchor.shared_by_all(a.name)]
+    outer += [a for a in rest if not anchor.shared_by_all(a.name) and a.name in phases]
+    outer += rows[:-MOST_ROWS]
+    if not rows and len(anchor.operands) == 1:
+        rows, outer = outer[-1:], outer[:-1]  # several sums at a time hide what one of them waits for
+    return tuple(outer), tuple(rows[-MOST_ROWS:])
 
 
 def _reads_far(anchor: Anchor, variant: Variant, target: Target, moving: Sequence[Operand]) -> bool:
@@ -410,90 +417,3 @@ def _whole_vectors(tile: RowTile, lanes: int) -> Limit:
         return np.asarray(c[tile.middle.name] * c[tile.inner.name] % lanes == 0)
 
     return limit
-
-
-def tile_model(plan: TilePlan) -> TileModel:
-    """Return the model of a plan's candidates."""
-    vector = plan.variant.vector
-    extents = {a.name: a.extent for a in (*plan.anchor.spatial, *plan.anchor.reduce)}
-    panels = [*plan.moving, *([plan.still] if plan.still is not None else [])]
-    packed = sum(prod(extents[n] for n in o.axes) for o in panels) if plan.variant.panel == "root" else 0
-    in_vectors = all(
-        operand.steps_along(vector[-1].name)
-        or elements_in_a_row(operand, plan.anchor.reduce) >= SHORTEST_LINE
-        or _is_strided(plan, operand)
-        for operand in plan.moving
-    )
-    kind = ProductModel if is_product(plan.anchor, plan.target) else TileModel
-    return kind(
-        target=plan.target,
-        outer=tuple((a.name, a.extent) for a in plan.outer),
-        rows=tuple(TiledAxis(t.axis.name, t.axis.extent, t.middle.name, t.inner.name) for t in plan.rows),
-        vector=TiledAxis(vector[-1].name, prod(a.extent for a in vector), plan.vector_middle.name, plan.vectors.name),
-        lanes=plan.lanes.name,
-        fewest_lanes=min(plan.lanes.choices),
-        reduce=tuple(
-            ReduceAxis(t.axis.name, t.axis.extent, t.block.name if t.block is not None else "", t.unroll.name)
-            for t in plan.reduce
-        ),
-        element_bytes=element_bytes(plan.anchor.element),
-        panel=plan.variant.panel,
-        operands=tuple(_touched(plan, operand) for operand in plan.anchor.operands),
-        result=_touched_together(plan, [a.name for a in plan.anchor.spatial]),
-        padded_inline=plan.variant.inline_pads,
-        pack_cycles=PACK_CYCLES if in_vectors else APART_PACK_CYCLES,
-        packed=packed,
-        turning=plan.turning,
-        panels=tuple(place for place, o in enumerate(plan.anchor.operands) if o in _packed_in_tiles(plan)),
-        whole=frozenset(plan.padded),
-        asks_sets=row_operand(plan.anchor, vector) is not None,
-        windows=plan.variant.parted,
-        sure=plan.is_sure,
-        turned=plan.variant.turned,
-        asked=plan.ahead is not None,
-        streamed=plan.is_streamed,
-        vector_first=plan.filters_first and (plan.variant.panels_asked or is_product(plan.anchor, plan.target)),
-        panels_asked=plan.variant.panels_asked,
-    )
-
-
-def _is_strided(plan: TilePlan, operand: Operand) -> bool:
-    """True where lanes are a few elements apart, as strided pixels are: vectors are loaded and shuffled.
-
-    The model that ships, for one core, was trained on estimates that take them for single elements, and corrects these.
-    On several threads there is none. With this 7 of 90 convolutions are scheduled otherwise for two threads, and take
-    1 / 2.2 of the time in the mean, run on one (an Emerald Rapids): depthwise 672x14x14 5x5/2 0.45 ms for 3.5,
-    96x112x112 3x3/2 1.7 for 8.1, the stem of YOLO 1.2 for 3.8; that of Inception 1.07 for 1.0, wav2vec 23.6 for 22.4.
-    """
-    lane = plan.variant.vector[-1].name
-    near = 1 < operand.indices[-1].coefficient(lane) <= WIDEST_STRIDE and len(plan.variant.vector) == 1
-    return near and plan.target.cores > 1
-
-
-def _packed_in_tiles(plan: TilePlan) -> tuple[Operand, ...]:
-    """The operands that each tile packs for itself."""
-    inner = plan.moving if plan.variant.panel == "inner" else ()
-    return (*inner, plan.still) if plan.still is not None and plan.variant.panel != "root" else inner
-
-
-def _touched(plan: TilePlan, operand: Operand) -> traffic.Operand:
-    """Return what the tiles touch of an operand; as it is packed, an element for each point of its axes."""
-    lanes, used = set(plan.variant.axes), [e.axes() for e in operand.indices]
-    linear = all(e.is_linear_in(n) for e in operand.indices for n in e.axes())
-    is_packed = (operand.name in plan.packed and plan.variant.panel != "direct") or operand is plan.still
-    if is_packed or not linear or (len(lanes) > 1 and lanes & set(operand.axes)):
-        return _touched_together(plan, operand.axes)
-    terms = [
-        tuple((n, index.coefficient(n)) for n in operand.axes if n in names)
-        for index, names in zip(operand.indices, used, strict=True)
-    ]
-    size = element_bytes(plan.anchor.element)
-    strides = tuple(size * n for n in row_major(buffer_shape(operand.buffer)))
-    return traffic.Operand(tuple(terms), size, strides=strides, skips=plan.is_sure)
-
-
-def _touched_together(plan: TilePlan, axes: Iterable[str]) -> traffic.Operand:
-    """Return what lies in memory in the order it is touched in, along axes of which those of the lanes are one."""
-    axes, lanes = list(axes), set(plan.variant.axes)
-    names = [n for n in axes if n not in lanes] + [plan.variant.axes[-1]] * any(n in lanes for n in axes)
-    return traffic.Operand(tuple(((n, 1),) for n in names), element_bytes(plan.anchor.element), is_packed=True)

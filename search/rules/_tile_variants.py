@@ -13,6 +13,7 @@ from ...dialects.target import Target
 from ..estimates.cache_traffic import KEPT
 from ..estimates.tile_model import PANELS_KEPT
 from ..structure.anchor import Anchor, Operand
+from ..structure.kinds import contraction_of
 from ..structure.padding import PaddedWindow, part_read
 from ._ahead import may_be_packed_ahead
 from ._lanes import lanes_of
@@ -92,8 +93,8 @@ class Variant:
 
 def is_product(anchor: Anchor, target: Target) -> bool:
     """True for products of two matrices, also in batches, but for those of few rows: dot products may be."""
-    plain = all(e.is_constant or e.as_axis() is not None for o in anchor.operands for e in o.indices)
-    if len(anchor.operands) != 2 or not plain or anchor.pads or not all(map(anchor.moved_alone, anchor.operands)):
+    found = contraction_of(anchor)
+    if found is None or anchor.pads or not (found.reads_plain and found.rows and found.columns):
         return False
     wide = anchor.wide_operand(Operand.is_next_along)
     return wide is None or anchor.kept_results(wide) > MOST_ROWS or rows_as_lanes(anchor, target) is not None
@@ -113,8 +114,8 @@ def _panels_pay(anchor: Anchor, target: Target, group: Sequence[Axis]) -> bool:
     and take 1.2 and 1.1 times as long as tiles of blocks for 13x13x192 to 256 5x5 and 13x13x512 3x3, 1 / 1.17 for
     14x14x512 3x3/2 (one core of a Zen 5, filters from memory).
     """
-    terms, windows = prod(axis.extent for axis in anchor.reduce), sum(axis.extent > 1 for axis in anchor.reduce) > 1
-    panel_bytes = terms * (NARROW if windows else 1) * target.vector_bytes
+    terms = prod(axis.extent for axis in anchor.reduce)
+    panel_bytes = terms * (NARROW if anchor.has_windows else 1) * target.vector_bytes
     if terms <= SMALL or 2 * panel_bytes > PANELS_KEPT * target.l2_bytes:
         return False
     size, kept = element_bytes(anchor.element), KEPT * target.l2_bytes
@@ -224,16 +225,15 @@ def _channel_axes(anchor: Anchor, target: Target) -> Iterator[tuple[Axis, ...]]:
     stride 2 2.5 ms for 5.1, of a batch of 8 of 7x7 with 512 channels 15.7 ms for 23.5.
     """
     lanes = lanes_of(anchor, target)
-    moved = [a for a in anchor.spatial if not anchor.shared_by_all(a.name)]
-    if len(anchor.operands) != 2 or len(moved) + len(anchor.reduce) < 4:
+    found = contraction_of(anchor)
+    if found is None or len(found.columns) + len(found.terms) < 3 or len(found.rows) != 1:
         return
-    for axis in moved[:-1]:
-        filters = [o for o in vector_operands(anchor, (axis,)) if [a for a in moved if a.name in o.axes] == [axis]]
-        if axis.extent < lanes or len(filters) != 1 or all(e.as_axis() != axis.name for e in filters[0].indices):
-            continue
-        in_lines = elements_in_a_row(filters[0], anchor.reduce) >= SHORTEST_LINE
-        if in_lines or may_be_packed_ahead(filters[0], (axis.name,)):
-            yield (axis,)
+    (axis,), filters = found.rows, found.a
+    if axis.extent < lanes or all(e.as_axis() != axis.name for e in filters.indices):
+        return
+    in_lines = elements_in_a_row(filters, anchor.reduce) >= SHORTEST_LINE
+    if in_lines or may_be_packed_ahead(filters, (axis.name,)):
+        yield (axis,)
 
 
 def _panels(anchor: Anchor, group: tuple[Axis, ...]) -> list[str]:

@@ -19,6 +19,7 @@ from ..estimates.tile_model import FMA_PER_CYCLE, LOADS_PER_CYCLE
 from ..estimates.unit_model import COPY_CYCLES, DOT_LATENCY, UnitModel
 from ..sketch.hole import Hole
 from ..structure.anchor import Anchor, Operand
+from ..structure.kinds import contraction_of
 from ._best_defaults import with_best_defaults
 
 MOST_UNITS = 2
@@ -73,7 +74,7 @@ class UnitProduct:
     @property
     def reads_plain(self) -> bool:
         """True where each index of `a` is an iterator: a copy of what is read is no larger than it."""
-        return all(e.is_constant or e.as_axis() is not None for e in self.a.indices)
+        return self.a.reads_plain
 
 
 class Part(NamedTuple):
@@ -165,18 +166,13 @@ def best_fits(anchor: Anchor, target: Target) -> list[Fit]:
 
 def as_product(anchor: Anchor, intrinsic: Intrinsic, k_axes: int = 1) -> UnitProduct | None:
     """The anchor as a product of an intrinsic's types, with so many axes as k; None where it is none."""
-    if len(anchor.operands) != 2 or anchor.element != intrinsic.c.type:
+    found = contraction_of(anchor)
+    if found is None or anchor.element != intrinsic.c.type or found.columns[-1:] != anchor.spatial[-1:]:
         return None
-    *others, column = anchor.spatial
-    moving = [o for o in anchor.operands if column.name in o.axes]
-    if len(moving) != 1:
-        return None
-    (b,) = moving
-    (a,) = (o for o in anchor.operands if o is not b)
+    a, b, rows, (*_, column) = found.a, found.b, found.rows, found.columns
     if [element_of_buffer(o.buffer) for o in (a, b)] != [intrinsic.a.type, intrinsic.b.type]:
         return None
     inner = [x for x in anchor.reduce if x.name in b.axes and a.steps_along(x.name)]
-    rows = [x for x in others if x.name not in b.axes]
     if not inner or (len(intrinsic.c.held) > 1 and not rows):
         return None
     line = rows[-2] if len(rows) > 1 and intrinsic.tiles else None

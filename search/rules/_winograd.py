@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...dialects.element import FLOAT32_BYTES, element_bytes
 from ...dialects.target import Target
 from ...passes.analysis.argument_marks import is_constant
@@ -9,12 +11,27 @@ from ...passes.primitive import ScheduleError
 from ...passes.schedule.winograd import Winograd
 from ..estimates.winograd_model import WinogradModel
 from ..sketch.draft import Draft
+from ..structure.anchor import Anchor
+from ..structure.kinds import Kind, contraction_of
 
 MOST_BYTES = 2 << 30
 """Bytes that transforms may move. A choice: what is between their stages takes half of that."""
 
 
-def layer_of(step: Winograd, draft: Draft, target: Target, model: type[WinogradModel]) -> WinogradModel | None:
+def transforms_of(
+    draft: Draft, anchor: Anchor, sizes: Sequence[int], target: Target, model: type[WinogradModel]
+) -> tuple[Winograd, WinogradModel] | None:
+    """The step of the tiles that gain most of some sizes, and the model of an anchor by it; None where none gains."""
+    found = contraction_of(anchor)
+    if found is None or found.kind is not Kind.CONVOLUTION:
+        return None
+    steps = [Winograd(anchor.block, size) for size in sizes]
+    ways = [(step, layer) for step in steps if (layer := _layer_of(step, draft, target, model)) is not None]
+    gaining = [way for way in ways if way[1].gains]
+    return max(gaining, key=lambda way: way[1].saved_s - way[1].transforms_s, default=None)
+
+
+def _layer_of(step: Winograd, draft: Draft, target: Target, model: type[WinogradModel]) -> WinogradModel | None:
     """The model of a block by transforms; None where they do not compute it, round much more, or move too much.
 
     None also for constant filters. A network transforms those of 3x3 ahead, where that pays (`graph.chosen_winograd`),
@@ -33,10 +50,8 @@ def layer_of(step: Winograd, draft: Draft, target: Target, model: type[WinogradM
     return layer if layer.precise and layer.moved_bytes <= MOST_BYTES else None
 
 
-def by_transforms(draft: Draft, step: Winograd, layer: WinogradModel) -> Draft:
-    """A copy of a draft with a block computed by transforms, whose model counts among its estimates."""
-    grown = draft.copy()
-    grown.do(Winograd, block=step.block, tile_size=step.tile_size)
-    grown.models.append(layer)
-    grown.names.append("winograd")
-    return grown
+def write_transforms(draft: Draft, step: Winograd, layer: WinogradModel) -> None:
+    """Compute a block by transforms, whose model counts among the draft's estimates."""
+    draft.do(Winograd, block=step.block, tile_size=step.tile_size)
+    draft.models.append(layer)
+    draft.names.append("winograd")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from ...dialects.target import Target
-from ...passes.schedule.winograd import Winograd
 from ..estimates.cpu_winograd_model import CpuWinogradModel
 from ..estimates.winograd_model import UNTUNED_TILE
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..structure.anchor import anchors_in
-from ._winograd import by_transforms, layer_of
+from ..structure.anchor import Anchor
+from ._other_ways import OtherWay, Verdict, with_other_ways
+from ._winograd import transforms_of, write_transforms
 
 
 class CpuWinograd(SketchRule):
@@ -23,9 +24,11 @@ class CpuWinograd(SketchRule):
         return target.kind == "llvm"
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
-        for anchor in anchors_in(draft.module):
-            step = Winograd(anchor.block, UNTUNED_TILE)
-            layer = layer_of(step, draft, target, CpuWinogradModel)
-            if layer is not None and layer.gains:
-                draft = by_transforms(draft, step, layer)
-        return [draft]
+        def find(draft: Draft, anchor: Anchor) -> OtherWay | None:
+            found = transforms_of(draft, anchor, (UNTUNED_TILE,), target, CpuWinogradModel)
+            if found is None:
+                return None
+            step, layer = found
+            return OtherWay(partial(write_transforms, step=step, layer=layer), Verdict.ALONE)
+
+        return with_other_ways(draft, find)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import ClassVar
 
@@ -10,11 +11,12 @@ from ...dialects.multiprocessor import VECTOR
 from ...dialects.target import Target
 from ...passes.primitive import ScheduleError
 from ...passes.schedule.col2im import Col2im
-from ...passes.schedule.compute_inline import ComputeInline
 from ..estimates.col2im_model import Col2imModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..structure.anchor import Anchor, anchors_in
+from ..structure.anchor import Anchor
+from ..structure.kinds import Kind, contraction_of
+from ._other_ways import OtherWay, Verdict, inline_pads, with_other_ways
 from ._winograd import MOST_BYTES
 
 
@@ -31,32 +33,28 @@ class GpuCol2im(SketchRule):
         return target.kind == "cuda"
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
-        drafts = [draft]
-        for anchor in anchors_in(draft.module):
-            grown = [_by_product(before, anchor, target) for before in drafts]
-            found = [each for each in grown if each is not None]
-            if found:
-                drafts = [each for each, _ in found] + ([] if found[0][1].is_alone else drafts)
-        return drafts
+        return with_other_ways(draft, partial(_as_product, target=target))
 
 
-def _by_product(draft: Draft, anchor: Anchor, target: Target) -> tuple[Draft, Col2imModel] | None:
-    """A copy of a draft with an anchor as a product, and the model of both; None where that is no gain."""
-    if element_bytes(anchor.element) != FLOAT32_BYTES or len(anchor.spatial) < 3:
+def _as_product(draft: Draft, anchor: Anchor, target: Target) -> OtherWay | None:
+    """A transposed convolution of float32 as a product; None where that is no gain."""
+    found = contraction_of(anchor)
+    if found is None or found.kind is not Kind.TRANSPOSED or element_bytes(anchor.element) != FLOAT32_BYTES:
         return None
-    grown = draft.copy()
+    step, unpadded = Col2im(anchor.block, VECTOR), draft.with_steps(partial(inline_pads, anchor=anchor))
     try:
-        for pad in anchor.pads:
-            grown.do(ComputeInline, block=pad)
-        sums = Col2im(anchor.block, VECTOR).check(grown.module).sums
+        sums = step.check(unpadded.module).sums if unpadded is not None else None
     except ScheduleError:
+        sums = None
+    model = None if sums is None else Col2imModel(target, prod(a.extent for a in sums.axes), *sums.product)
+    if model is None or not model.is_offered or model.moved_bytes > MOST_BYTES:
         return None
-    results = {axis.name for axis in anchor.spatial}
-    phased = any(e.as_axis() is None and not results.isdisjoint(e.axes()) for e in sums.kernel.indices)
-    model = Col2imModel(target, prod(a.extent for a in sums.axes), *sums.product)
-    if not phased or not model.is_offered or model.moved_bytes > MOST_BYTES:
-        return None  # a kernel that is read at axes of the results alone has no phases: a product as it is
-    grown.do(Col2im, block=anchor.block, multiple=VECTOR)
-    grown.models.append(model)
-    grown.names.append("col2im")
-    return grown, model
+    write = partial(_write, anchor=anchor, step=step, model=model)
+    return OtherWay(write, Verdict.ALONE if model.is_alone else Verdict.BEFORE)
+
+
+def _write(draft: Draft, anchor: Anchor, step: Col2im, model: Col2imModel) -> None:
+    inline_pads(draft, anchor)
+    draft.do(Col2im, block=step.block, multiple=step.multiple)
+    draft.models.append(model)
+    draft.names.append("col2im")

@@ -8,11 +8,12 @@ from typing import ClassVar
 
 from ...dialects.element import FLOAT32_BYTES, element_bytes
 from ...dialects.target import Target
-from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.im2col import Im2col
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..structure.anchor import Anchor, anchors_in
+from ..structure.anchor import Anchor
+from ..structure.kinds import Kind, contraction_of
+from ._other_ways import OtherWay, Verdict, inline_pads, with_other_ways
 
 FEWEST_FILTERS = 32
 """Filters, at least: rows of the smallest tiles of products. 512x5632 to 16, 5/2, takes 19.5 us as a product and 14.2
@@ -39,37 +40,30 @@ class GpuIm2col(SketchRule):
         return target.kind == "cuda"
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
-        drafts = [draft]
-        for anchor in anchors_in(draft.module):
-            products = prod(a.extent for a in (*anchor.spatial, *anchor.reduce))
-            if products < LEAST_PRODUCTS or not _is_strided_row(anchor):
-                continue
-            grown = [before.with_steps(partial(_write, anchor=anchor)) for before in drafts]
-            found = [each for each in grown if each is not None]
-            drafts = found + ([] if found and products >= SURE_PRODUCTS else drafts)
-        return drafts
+        return with_other_ways(draft, _as_product)
+
+
+def _as_product(draft: Draft, anchor: Anchor) -> OtherWay | None:
+    products = prod(a.extent for a in (*anchor.spatial, *anchor.reduce))
+    if products < LEAST_PRODUCTS or not _is_strided_row(anchor):
+        return None
+    return OtherWay(partial(_write, anchor=anchor), Verdict.ALONE if products >= SURE_PRODUCTS else Verdict.BEFORE)
 
 
 def _is_strided_row(anchor: Anchor) -> bool:
     """True for a convolution of float32 along one axis, of one group, of whose elements each is read by few taps."""
-    if element_bytes(anchor.element) != FLOAT32_BYTES or len(anchor.operands) != 2 or len(anchor.reduce) != 2:
+    found = contraction_of(anchor)
+    if found is None or found.kind is not Kind.CONVOLUTION or element_bytes(anchor.element) != FLOAT32_BYTES:
         return False
-    last = anchor.spatial[-1]
-    reduced = {a.name: a.extent for a in anchor.reduce}
-    slid = [
-        (o, e) for o in anchor.operands for e in o.indices if reduced.keys() & e.axes() and e.axes() - reduced.keys()
-    ]
-    if len(slid) != 1 or slid[0][1].axes() - reduced.keys() != {last.name}:
+    slide = found.slides[0]
+    if len(found.slides) != 1 or len(found.terms) != 2 or found.batch or slide.place != anchor.spatial[-1]:
         return False
-    data, index = slid[0]
-    stride, taps = index.coefficient(last.name), prod(n for name, n in reduced.items() if name in index.axes())
-    filters = anchor.kept_results(data)
-    return stride > 1 and taps < MOST_COPIES * stride and filters >= FEWEST_FILTERS
+    filters = anchor.kept_results(found.a if found.a.slides else found.b)
+    return slide.stride > 1 and slide.tap.extent < MOST_COPIES * slide.stride and filters >= FEWEST_FILTERS
 
 
 def _write(draft: Draft, anchor: Anchor) -> None:
     """Put what pads the data into the block, and have it compute a product."""
-    for pad in anchor.pads:
-        draft.do(ComputeInline, block=pad)
+    inline_pads(draft, anchor)
     draft.do(Im2col, block=anchor.block)
     draft.names.append("im2col")

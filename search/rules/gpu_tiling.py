@@ -26,6 +26,7 @@ from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor
 from ..structure.gpu_chains import Shape, chains_of
+from ..structure.kinds import contraction_of
 from ._gpu_factors import parts_of
 from ._gpu_large_tiles import is_large
 from ._gpu_one_tap import as_product, seen_as_product
@@ -135,8 +136,9 @@ def is_deep_window(anchor: Anchor) -> bool:
 
     Not of constant filters, which are packed ahead: nobody has measured these.
     """
-    taps = [a.extent for a in anchor.reduce if a.extent <= SMALL]
-    if not 1 < prod(taps) <= MOST_TAPS or not anchor.pads or element_bytes(anchor.element) != FLOAT32_BYTES:
+    found = contraction_of(anchor)
+    taps = prod(slide.tap.extent for slide in found.slides if slide.tap.extent <= SMALL) if found is not None else 1
+    if not 1 < taps <= MOST_TAPS or not anchor.pads or element_bytes(anchor.element) != FLOAT32_BYTES:
         return False
     others = [o.buffer for o in anchor.operands if o.name not in anchor.pads and not is_constant(o.buffer)]
     filters = [prod(buffer_shape(buffer)) for buffer in others]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from ...dialects.minimal_filtering import OUTPUTS
 from ...dialects.target import Target
-from ...passes.schedule.winograd import Winograd
 from ..estimates.winograd_model import WinogradModel
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
-from ..structure.anchor import anchors_in
-from ._winograd import by_transforms, layer_of
+from ..structure.anchor import Anchor
+from ._other_ways import OtherWay, Verdict, with_other_ways
+from ._winograd import transforms_of, write_transforms
 
 SURE = 2.0
 """Times what transforms cost, from which on what they save leaves no doubt, and the direct way is not searched. Of 18
@@ -28,14 +29,12 @@ class GpuWinograd(SketchRule):
         return target.kind == "cuda"
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
-        drafts = [draft]
-        for anchor in anchors_in(draft.module):
-            steps = [Winograd(anchor.block, size) for size in OUTPUTS]
-            ways = [(step, layer_of(step, draft, target, WinogradModel)) for step in steps]
-            gaining = [(step, layer) for step, layer in ways if layer is not None and layer.gains]
-            if not gaining:
-                continue
-            step, layer = max(gaining, key=lambda way: way[1].saved_s - way[1].transforms_s)
-            grown = [by_transforms(before, step, layer) for before in drafts]
-            drafts = grown if layer.saved_s > SURE * layer.transforms_s else [*drafts, *grown]
-        return drafts
+        def find(draft: Draft, anchor: Anchor) -> OtherWay | None:
+            found = transforms_of(draft, anchor, OUTPUTS, target, WinogradModel)
+            if found is None:
+                return None
+            step, layer = found
+            verdict = Verdict.ALONE if layer.saved_s > SURE * layer.transforms_s else Verdict.BEHIND
+            return OtherWay(partial(write_transforms, step=step, layer=layer), verdict)
+
+        return with_other_ways(draft, find)

@@ -37,7 +37,8 @@ from ..structure.strides import WIDEST_STRIDE, accesses, output_bytes
 from ._ahead import pack_ahead
 from ._lanes import is_costly, lanes_of, sharing_pays
 from ._structures import tile_anchors
-from ._tile_plan import TilePlan, block_limits, plan_tiles, tile_model
+from ._tile_model import tile_model
+from ._tile_plan import TilePlan, block_limits, plan_tiles
 from ._tile_variants import SHORTEST_LINE, Variant, direct_variant, is_product, variants
 from ._turned_epilogue import turning_cycles
 from .injective import spread

@@ -13,6 +13,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.element import FLOAT32_BYTES
 from ...dialects.loop import BlockOp, ForOp
 from ...dialects.target import Target
 from ...passes.analysis.access import shared_loops
@@ -38,9 +39,6 @@ ROW_BYTES = 32768
 Softmax of rows of 256 bytes to 128 KiB is as fast on the stack as off it, within the 15 % by which two runs differ (AMD
 EPYC, family 25 model 17, one thread, medians of nine alternating rounds beside other work): the size of a stack is what
 decides."""
-FLOAT_BYTES = 4
-"""Bytes of an element as the width of a strip is chosen for: of half as wide ones less of the cache is used. A choice:
-sums of half precision are in single."""
 VECTORS_OF_LANES = (1, 2, 4, 8)
 """Vectors side by side along the rows of a chain."""
 USUAL_VECTORS = 4
@@ -113,7 +111,10 @@ def plan_rows(draft: Draft, chain: RowChain, target: Target) -> RowPlan:
 
 
 def _strip_width(draft: Draft, chain: RowChain, target: Target) -> Hole:
-    """Return the hole of a strip's columns: as many as the second-level cache holds, no more than feed the threads."""
+    """Return the hole of a strip's columns: as many as the second-level cache holds, no more than feed the threads.
+
+    Elements count as float32, which sums of half precision are in.
+    """
     last = chain.names[-1]
     sizes = draft.sizes(last)
     lanes, extent = lanes_of_block(draft.block(last), target), sizes[chain.column]
@@ -121,7 +122,7 @@ def _strip_width(draft: Draft, chain: RowChain, target: Target) -> Hole:
     choices = tuple(n for n in (lanes * k for k in STRIPS) if n < 2 * extent) or (lanes,)
     tasks = 2 * target.cores if target.cores > 1 else 1
     fed = [n for n in choices if rows * -(-extent // n) >= tasks]
-    held = [n for n in fed if n <= WIDEST_HELD * lanes and 2 * FLOAT_BYTES * chain.points * n <= target.l2_bytes]
+    held = [n for n in fed if n <= WIDEST_HELD * lanes and 2 * FLOAT32_BYTES * chain.points * n <= target.l2_bytes]
     usual = max(fed if chain.points == 1 else held, default=0)
     return Hole.near(f"{last}_width", choices, max(usual, USUAL_VECTORS * lanes), "vector")
 

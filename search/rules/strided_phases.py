@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 from typing import ClassVar
 
 from ...dialects.target import Target
@@ -54,13 +53,12 @@ def _strided(anchor: Anchor, target: Target) -> Operand | None:
     if len(moving) != 1 or 4 * last.extent <= lanes:  # half of the narrowest vector would be idle
         return None
     (operand,) = moving
-    *outer, index = operand.indices
-    steps = index.coefficient(last.name) if index.is_linear_in(last.name) else 0
-    alone = all(last.name not in e.axes() for e in outer)
-    taps = prod(a.extent for a in anchor.reduce if a.name in index.axes())
+    slide = next((each for each in operand.slides if each.dimension == len(operand.indices) - 1), None)
+    if slide is None or slide.place != last or any(last.name in e.axes() for e in operand.indices[:-1]):
+        return None
     in_groups = any(anchor.run_of(a.name) > 1 for a in anchor.spatial)
     few = anchor.kept_results(operand) < lanes or in_groups
-    return operand if alone and 1 < steps <= WIDEST_STRIDE and taps > steps and few else None
+    return operand if 1 < slide.stride <= WIDEST_STRIDE and slide.tap.extent > slide.stride and few else None
 
 
 def _write(draft: Draft, anchor: Anchor, operand: Operand, target: Target) -> None:

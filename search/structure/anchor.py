@@ -16,20 +16,30 @@ from ...dialects.loop import BlockOp, LoadOp, blocks_in
 from ...passes.analysis.access import consumers, is_argument, writers
 from ...passes.analysis.nest import buffer_name, find_block
 from ...passes.analysis.views import is_view
+from .slides import Slide, slides_of
 
 
 @dataclass(frozen=True)
 class Operand:
-    """One load of the block: its buffer, the iterators (of extent above 1) its indices use, and its indices."""
+    """One load of the block: its buffer, the iterators (of extent above 1) its indices use, and its indices.
+
+    `slides` are its dimensions that windows move along.
+    """
 
     load: LoadOp
     buffer: SSAValue
     axes: tuple[str, ...]
     indices: tuple[IndexExpr, ...]
+    slides: tuple[Slide, ...] = ()
 
     @property
     def name(self) -> str:
         return buffer_name(self.buffer)
+
+    @property
+    def reads_plain(self) -> bool:
+        """True where each index is an axis or a number: no strides, windows or groups."""
+        return all(e.is_constant or e.as_axis() is not None for e in self.indices)
 
     def steps_along(self, axis: str) -> bool:
         """True where moving by one along `axis` moves by one element, and along nothing else."""
@@ -53,6 +63,11 @@ class Anchor:
     element: Attribute
     epilogue: str | None
     pads: tuple[str, ...]
+
+    @property
+    def has_windows(self) -> bool:
+        """True where windows of several taps slide over an operand."""
+        return any(slide.tap.extent > 1 for operand in self.operands for slide in operand.slides)
 
     def wide_operand(self, steps: Callable[[Operand, str], bool] = Operand.steps_along) -> Operand | None:
         """The one of two operands that moves along more results, where both are contiguous along the one reduce axis.
@@ -122,7 +137,7 @@ def find_anchor(module: ModuleOp, name: str, unit: str = "") -> Anchor | None:
         return None
     spatial = tuple(sizes[n] for n in write if n in sizes)
     reduce = tuple(a for a in sizes.values() if a.reduce)
-    operands = tuple(_operand(load, sizes) for load in block.loads)
+    operands = tuple(_operand(load, sizes, block.axes) for load in block.loads)
     if not spatial or not reduce or not operands or reads_by_data(block):
         return None
     if all(a.name in operand.axes for a in spatial for operand in operands):
@@ -177,10 +192,10 @@ def _divisor(atom: Atom, axis: str) -> int:
     return atom.divisor if isinstance(atom, Div) and atom.expr.as_axis() == axis else 1
 
 
-def _operand(load: LoadOp, sizes: dict[str, Axis]) -> Operand:
-    used = {n for e in load.indices.data for n in e.axes()}
-    axes = tuple(n for n in sizes if n in used)
-    return Operand(load, load.buffer, axes, load.indices.data)
+def _operand(load: LoadOp, sizes: dict[str, Axis], axes: Sequence[Axis]) -> Operand:
+    indices = load.indices.data
+    used = {n for e in indices for n in e.axes()}
+    return Operand(load, load.buffer, tuple(n for n in sizes if n in used), indices, slides_of(indices, axes))
 
 
 def epilogue_of(block: BlockOp) -> str | None:

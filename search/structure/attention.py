@@ -12,6 +12,7 @@ from ...dialects.loop import BlockOp, LoadOp
 from ...passes.analysis.access import is_argument
 from ...passes.analysis.masked import kept_where
 from ...passes.analysis.nest import buffer_name
+from ...passes.analysis.summed_product import summed_product
 from ...passes.analysis.weighted_sum import NoWeightedSum, WeightedSum, match_weighted_sum, written_for
 
 
@@ -141,7 +142,7 @@ def _written_for(load: LoadOp, wanted: set[BlockOp]) -> BlockOp | None:
 
 def _is_product(block: BlockOp) -> bool:
     reduced = [a for a in block.axes if a.reduce]
-    return block.combiner.data == "add" and len(reduced) == 1 and isinstance(block.yielded[0].owner, arith.MulfOp)
+    return len(reduced) == 1 and isinstance(summed_product(block), arith.MulfOp)
 
 
 def _moving(scores: BlockOp, row: str, keys: str) -> str | None:

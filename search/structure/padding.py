@@ -81,22 +81,16 @@ def part_read(windows: Iterable[PaddedWindow]) -> float:
 def _windows(
     anchor: Anchor, operand: Operand, pad: str, names: list[str | None], conditions: list[IndexExpr]
 ) -> Iterator[PaddedWindow]:
-    spatial = {a.name: a.extent for a in anchor.spatial}
-    reduce = {a.name: a.extent for a in anchor.reduce}
-    for index, name, size in zip(operand.indices, names, buffer_shape(operand.buffer), strict=True):
-        axes = index.axes()
-        moved, taps = sorted(axes & spatial.keys()), sorted(axes & reduce.keys())
-        linear = all(index.is_linear_in(n) for n in axes)
-        if name is None or len(moved) != 1 or len(taps) != 1 or len(axes) != 2 or not linear:
+    for slide in operand.slides:
+        name = names[slide.dimension]
+        if name is None or slide.place not in anchor.spatial or slide.tap not in anchor.reduce or slide.stride < 0:
             continue
-        if index.coefficient(moved[0]) < 0:
-            continue
-        low, high = _bounds(name, size, conditions)
-        (pixel,), (tap,) = moved, taps
+        low, high = _bounds(name, buffer_shape(operand.buffer)[slide.dimension], conditions)
+        place, tap = slide.place, slide.tap
         yield PaddedWindow(
-            *(pixel, spatial[pixel], index.coefficient(pixel)),
-            *(tap, reduce[tap], index.coefficient(tap)),
-            *(index.const, low, high),
+            *(place.name, place.extent, slide.stride),
+            *(tap.name, tap.extent, slide.dilation),
+            *(slide.start, low, high),
             pad,
         )
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from itertools import product as combinations
 from math import prod
 
-from xdsl.dialects import arith
-
 from ...dialects.attributes import Axis
 from ...dialects.element import element_bytes
 from ...dialects.index import IndexExpr
@@ -17,7 +15,9 @@ from ...dialects.kernel import array_problem
 from ...dialects.loop import BlockOp, buffer_shape, element_of_buffer, scope_of
 from ...dialects.target import WIDEST_ACCESS_BYTES
 from ...passes.analysis.matrix_product import TURNED_BYTES, Mismatch, load_of_factor, unrounded
+from ...passes.analysis.summed_product import summed_product
 from .anchor import Anchor, Operand
+from .kinds import Contraction, contraction_of
 
 
 @dataclass(frozen=True)
@@ -70,46 +70,41 @@ class Product:
 def find_products(anchor: Anchor, block: BlockOp, intrinsics: Iterable[Intrinsic]) -> list[Product]:
     """The products of matrices that an anchor is, by each intrinsic whose types it has, the least padded first."""
     found = (
-        _product(anchor, intrinsic, *factors)
+        _product(intrinsic, factors)
         for intrinsic in intrinsics
-        if (factors := _factors(anchor, block, intrinsic)) is not None and _has_types(intrinsic, anchor, factors)
+        if (factors := _multiplied(anchor, block, intrinsic)) is not None and _has_types(intrinsic, anchor, factors)
     )
     return sorted((product for product in found if product is not None), key=waste)
 
 
-def _factors(anchor: Anchor, block: BlockOp, intrinsic: Intrinsic) -> tuple[Operand, Operand] | None:
-    """The two different buffers that are multiplied, the one that moves along the result's last axis behind.
+def _multiplied(anchor: Anchor, block: BlockOp, intrinsic: Intrinsic) -> Contraction | None:
+    """The anchor where it is the sum of products of two different buffers.
 
     None where they are not rounded as the intrinsic rounds them.
     """
-    multiplied = block.yielded[0].owner
-    if block.combiner.data != "add" or not isinstance(multiplied, arith.MulfOp | arith.MuliOp):
+    if (multiplied := summed_product(block)) is None:
         return None
     try:
         loads = [load_of_factor(unrounded(value, intrinsic)) for value in multiplied.operands]
     except Mismatch:
         return None
-    found = {o.load: o for o in anchor.operands}
-    if len(found) != 2 or len({o.name for o in anchor.operands}) != 2 or any(x not in found for x in loads):
+    found = contraction_of(anchor)
+    if found is None or found.a.name == found.b.name or {found.a.load, found.b.load} != set(loads):
         return None
-    first, second = (found[x] for x in loads if x is not None)
-    last = next((a.name for a in reversed(anchor.spatial) if (a.name in first.axes) != (a.name in second.axes)), "")
-    return (second, first) if last in first.axes else (first, second)
+    return found
 
 
-def _has_types(intrinsic: Intrinsic, anchor: Anchor, factors: tuple[Operand, Operand]) -> bool:
-    types = tuple(element_of_buffer(f.buffer) for f in factors)
+def _has_types(intrinsic: Intrinsic, anchor: Anchor, factors: Contraction) -> bool:
+    types = tuple(element_of_buffer(f.buffer) for f in (factors.a, factors.b))
     return types == (intrinsic.a.type, intrinsic.b.type) and anchor.element == intrinsic.c.type
 
 
-def _product(anchor: Anchor, intrinsic: Intrinsic, a: Operand, b: Operand) -> Product | None:
-    batch = tuple(x for x in anchor.spatial if x.name in a.axes and x.name in b.axes)
-    rows = tuple(x for x in anchor.spatial if x.name in a.axes and x not in batch)
-    columns = tuple(x for x in anchor.spatial if x.name in b.axes and x not in batch)
-    if not rows or not columns or any(x.name not in a.axes or x.name not in b.axes for x in anchor.reduce):
+def _product(intrinsic: Intrinsic, found: Contraction) -> Product | None:
+    a, b = found.a, found.b
+    if not found.rows or not found.columns or any(x.name not in a.axes or x.name not in b.axes for x in found.terms):
         return None
-    k = _with_last(anchor.reduce, [_contiguous(a), _contiguous(b)])
-    return Product(intrinsic, batch, _factor(a, rows, k), _factor(b, columns, k), k)
+    k = _with_last(found.terms, [_contiguous(a), _contiguous(b)])
+    return Product(intrinsic, found.batch, _factor(a, found.rows, k), _factor(b, found.columns, k), k)
 
 
 def _with_last(axes: Sequence[Axis], wanted: Sequence[str]) -> tuple[Axis, ...]:

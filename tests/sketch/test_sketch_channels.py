@@ -12,7 +12,8 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.passes.schedule.compute_inline import ComputeInline
 from loopwright.search.estimates.tile_model import APART_PACK_CYCLES, EASED, PACK_CYCLES, TileModel
-from loopwright.search.rules._tile_plan import plan_tiles, tile_model
+from loopwright.search.rules._tile_model import tile_model
+from loopwright.search.rules._tile_plan import plan_tiles
 from loopwright.search.rules._tile_variants import variants
 from loopwright.search.sketch.draft import Draft
 from loopwright.search.sketch.likely import SURE_ON_CPU

@@ -69,21 +69,13 @@ def _transposed(
             f"groups={groups}: {channels} input channels, kernel for {depth}"
         )
     strides = spread(operator, "stride", stride, 2)
-    if isinstance(padding, str):
-        raise ShapeError(f"{operator}: padding is given as integers, got '{padding}'")
-    before, after = padding_of(operator, padding, extents, window, strides)
-    extra = _extra_rows(operator, output_padding, strides)
-    output = tuple(
-        (n - 1) * s - b - a + k + e
-        for n, s, b, a, k, e in zip(extents, strides, before, after, window, extra, strict=True)
-    )
-    if min(output) < 1:
+    phases = _phases(operator, extents, window, strides, padding, output_padding)
+    if min(phases.output) < 1:
         raise ShapeError(
             f"{operator}: data {format_shape(data.shape)}, kernel {format_shape(kernel.shape)}, stride {strides} and "
-            f"padding {(*before, *after)} leave no output"
+            f"padding {padding} leave no output"
         )
-    shape = (batch, per_group * groups, *output)
-    phases = _Phases(tuple(strides), tuple(window), tuple(before), output)
+    shape = (batch, per_group * groups, *phases.output)
     dtype, depth = accumulator_type(data.dtype, out_dtype), channels // groups
     moved = phases.shifted(data, 1 if channels_last else 2)
     taps = phases.filled(kernel, 0 if channels_last else 2)
@@ -101,7 +93,7 @@ def _transposed(
 
     if phases.number == 1:
         none = (0, 0)
-        return named_output(batch, shape[1], output, lambda n, f, at: product(n, f, none, at), channels_last)
+        return named_output(batch, shape[1], phases.output, lambda n, f, at: product(n, f, none, at), channels_last)
     if channels_last:
         parts = compute(
             (batch, *strides, *phases.steps, shape[1]),
@@ -117,6 +109,24 @@ def _transposed(
             ("nn", "ff", "py", "px", "yy", "xx"),
         )
     return phases.joined(parts, channels_last)
+
+
+def _phases(
+    operator: str,
+    extents: Sequence[int],
+    window: Sequence[int],
+    strides: Sequence[int],
+    padding: Padding,
+    output_padding: Ints | tuple[int, int],
+) -> _Phases:
+    """The phases of an output, whose extents may come out as less than 1."""
+    if isinstance(padding, str):
+        raise ShapeError(f"{operator}: padding is given as integers, got '{padding}'")
+    before, after = padding_of(operator, padding, extents, window, strides)
+    extra = _extra_rows(operator, output_padding, strides)
+    sizes = zip(extents, strides, before, after, window, extra, strict=True)
+    output = tuple((n - 1) * s - b - a + k + e for n, s, b, a, k, e in sizes)
+    return _Phases(tuple(strides), tuple(window), tuple(before), output)
 
 
 def _extra_rows(operator: str, output_padding: Ints | tuple[int, int], strides: Sequence[int]) -> tuple[int, ...]:
