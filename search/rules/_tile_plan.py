@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.attributes import Axis
@@ -17,6 +16,7 @@ from ...dialects.target import Target
 from ..estimates import cache_traffic as traffic
 from ..estimates.product_model import ProductModel
 from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, ReduceAxis, TiledAxis, TileModel
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole, Kind, Limit
 from ..structure.anchor import Anchor, Operand

@@ -6,12 +6,13 @@ A row holds, for each hole, a position in its choices.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from .formula import Formulas
 from .hole import Columns, Derived, Hole, KnownColumns, Limit
 
 Rows = npt.NDArray[np.int64]
@@ -52,6 +53,12 @@ class Population:
     holes: tuple[Hole, ...]
     derived: tuple[Derived, ...]
     limits: tuple[Limit, ...]
+    formulas: Formulas = field(default_factory=Formulas, compare=False, repr=False)
+    """Those of limits and estimates of such populations."""
+
+    @property
+    def _numbers(self) -> tuple[Hole | Derived, ...]:
+        return (*self.holes, *self.derived)
 
     @cached_property
     def sizes(self) -> Rows:
@@ -76,8 +83,11 @@ class Population:
 
     def legal(self, rows: Rows, limits: Sequence[Limit] | None = None) -> Mask:
         """Return the mask of rows that keep all limits, or those given; each is asked about what is left of them."""
+        asked_of = self.limits if limits is None else limits
+        if asked_of and (formula := self.formulas.of_limits(asked_of, self._numbers, len(rows))) is not None:
+            return np.asarray(formula(self.columns(rows), len(rows)) != 0)
         left, asked, columns = np.arange(len(rows)), len(rows), self.columns(rows)
-        for limit in self.limits if limits is None else limits:
+        for limit in asked_of:
             if not len(left):
                 break
             if len(left) < asked:
@@ -97,7 +107,7 @@ class Population:
         holes = tuple(replace(h, default=h.choices[i]) for h, i in zip(self.holes, row, strict=True))
         chosen = self.columns(row[None])
         derived = tuple(replace(number, default=int(chosen[number.name][0])) for number in self.derived)
-        return Population(holes, derived, self.limits)
+        return Population(holes, derived, self.limits, self.formulas)
 
     # -- groups of holes ----------------------------------------------------------------------------------------------
 
@@ -200,11 +210,12 @@ class Population:
         weights = self._weights if members is None else self._weights * np.isin(np.arange(len(self.holes)), members)
         if not len(rows) or not weights.any():
             return rows
-        weights = weights / weights.sum()
+        shares = np.cumsum(weights / weights.sum())
+        shares /= shares[-1]
         for share in (1.0, TWICE):
             which = np.flatnonzero(rng.random(len(rows)) < share)
-            holes = rng.choice(len(self.holes), size=len(which), p=weights)
-            exchanged = (rng.random(len(which)) < EXCHANGED) & (self._partners[holes] >= 0).any(axis=1)
+            holes = shares.searchsorted(rng.random(len(which)), side="right")  # as `choice`, without its checks
+            exchanged = (rng.random(len(which)) < EXCHANGED) & self._has_partners[holes]
             self._step(rng, rows, which[~exchanged], holes[~exchanged])
             self._exchange(rng, rows, which[exchanged], holes[exchanged])
         return rows
@@ -274,6 +285,11 @@ class Population:
         for i, others in enumerate(found):
             partners[i, : len(others)] = others
         return partners
+
+    @cached_property
+    def _has_partners(self) -> Mask:
+        """True for holes whose axis has other tiles."""
+        return np.asarray((self._partners >= 0).any(axis=1))
 
     @cached_property
     def _units(self) -> Rows:
