@@ -329,9 +329,7 @@ def _changed_in_rounds(population: Population, seconds: KnownSeconds, rows: Rows
 
 def _changed_in_one_place(row: Rows, sizes: Rows) -> Rows:
     """Return the row, and it with another choice of one hole, for each hole and choice."""
-    rows = [row]
-    for place, size in enumerate(sizes):
-        for choice in range(size):
-            rows.append(row.copy())
-            rows[-1][place] = choice
-    return np.array(rows)
+    places = np.repeat(np.arange(len(sizes)), sizes)
+    rows = np.repeat(row[None], 1 + len(places), axis=0)
+    rows[np.arange(1, len(rows)), places] = np.arange(len(places)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return rows

@@ -35,9 +35,9 @@ def total_seconds(models: Sequence[CostEstimate], columns: Columns) -> npt.NDArr
     return arrays.asarray(arrays.sum([model.seconds(columns) for model in models], axis=0))
 
 
-WORTH_ROWS = 1024
-"""Rows that a function is asked for until it becomes a program. A choice: by then NumPy's calls have taken about as
-long as calling it with expressions does, 1 to 3 ms."""
+WORTH_ROWS = 512
+"""Rows that a function is asked for until it becomes a program. A choice: that takes 1 to 3 ms, as two or three of
+NumPy's calls do, of which a choice makes some fifteen of each function."""
 
 
 class Formula:
