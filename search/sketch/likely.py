@@ -34,6 +34,10 @@ FAR, FAR_DRAWN, FAR_CHANGED = 1.6, 1.6, 1.35
 """Times the least estimate of all sketches from which on a sketch is not looked at: about 0.1 s for its features. Where
 rounds change candidates, of those that are drawn, and of what they become: for 5 of 40 random workloads with several
 sketches the model chose another one (an H200's) than that of the least estimate, at 1.003 to 1.29 times."""
+MOST_COMPARED = 4
+"""Sketches of which the model compares candidates, at most, those of the least estimates: features of another take 25
+to 45 ms. Of 172 workloads (an H200, a core of an Emerald Rapids), 22 of which had five to eight such sketches, the
+model took the first by what was drawn 139 times, the second or third 30 times, and the fourth 3 times."""
 FAR_DEFAULT = 2.0
 """The same of defaults, from which on nothing of a sketch is drawn, where candidates are not changed: on CPUs, whose
 defaults the estimates have chosen. Of 264 sketches of 47 workloads (a core of an Emerald Rapids) 116 are beyond it, a
@@ -251,6 +255,8 @@ def _worth_comparing(sketches: Sequence[Sketch], far: float | None, rounds: int)
         found = _near(found, FAR_DRAWN if far is None else far)
     likely = [(sketch, _likely(rng, sketch, each, KEPT, rounds)) for sketch, each in found]
     near = _near(likely, far if far is not None else FAR_CHANGED if changed else FAR)
+    if far is None:
+        near = _first(near, MOST_COMPARED)
     return [(sketch, each.rows) for sketch, each in near]
 
 
@@ -268,6 +274,14 @@ def _near(found: list[tuple[Sketch, Estimated]], far: float) -> list[tuple[Sketc
         return found
     most_s = far * min(each.seconds[0] for _, each in found)
     return [(sketch, each) for sketch, each in found if each.seconds[0] <= most_s]
+
+
+def _first(found: list[tuple[Sketch, Estimated]], most: int) -> list[tuple[Sketch, Estimated]]:
+    """So many of the sketches, at most, whose least estimates are the least, in their order; all without estimates."""
+    if len(found) <= most or any(sketch.prior is None for sketch, _ in found):
+        return found
+    least_s = sorted(float(each.seconds[0]) for _, each in found)[most - 1]
+    return [(sketch, each) for sketch, each in found if each.seconds[0] <= least_s][:most]
 
 
 def _some(sketch: Sketch, count: int) -> npt.NDArray[np.int64]:
