@@ -236,7 +236,7 @@ class Writing:
     mapped: list[Mapped] = field(default_factory=list)
 
     def of(self, function: Callable[..., npt.NDArray[Any]], args: Sequence[Any], kind: int) -> Expression:
-        """What a function gives for some operands, expressions or numbers, as numbers of a kind."""
+        """The column of numbers of a kind that a function gives for some operands, expressions or numbers."""
         operands = tuple(Expression(*parts(arg)) for arg in args)
         level = 1 + max(operand.level for operand in operands)
         for known in self.mapped:

@@ -35,9 +35,10 @@ FAR, FAR_DRAWN, FAR_CHANGED = 1.6, 1.6, 1.35
 rounds change candidates, of those that are drawn, and of what they become: for 5 of 40 random workloads with several
 sketches the model chose another one (an H200's) than that of the least estimate, at 1.003 to 1.29 times."""
 MOST_COMPARED = 4
-"""Sketches of which the model compares candidates, at most, those of the least estimates: features of another take 25
-to 45 ms. Of 172 workloads (an H200, a core of an Emerald Rapids), 22 of which had five to eight such sketches, the
-model took the first by what was drawn 139 times, the second or third 30 times, and the fourth 3 times."""
+"""Sketches of which the model compares candidates, at most, those of the least estimates, where rounds change these:
+features of another take 25 to 45 ms. Of 125 workloads (an H200), 17 of which had five such sketches, the model took the
+first by what was drawn 105 times, the second 18 times, the third and fourth once; of 292 none is chosen otherwise. On a
+core of an Emerald Rapids three of 292 are."""
 FAR_DEFAULT = 2.0
 """The same of defaults, from which on nothing of a sketch is drawn, where candidates are not changed: on CPUs, whose
 defaults the estimates have chosen. Of 264 sketches of 47 workloads (a core of an Emerald Rapids) 116 are beyond it, a
@@ -255,7 +256,7 @@ def _worth_comparing(sketches: Sequence[Sketch], far: float | None, rounds: int)
         found = _near(found, FAR_DRAWN if far is None else far)
     likely = [(sketch, _likely(rng, sketch, each, KEPT, rounds)) for sketch, each in found]
     near = _near(likely, far if far is not None else FAR_CHANGED if changed else FAR)
-    if far is None:
+    if far is None and changed:
         near = _first(near, MOST_COMPARED)
     return [(sketch, each.rows) for sketch, each in near]
 

@@ -43,11 +43,12 @@ def test_sketches_have_formulas_that_give_what_numpy_gives(
     operator: Callable[[], list[te.Tensor]], target: str
 ) -> None:
     for sketch in lw.SearchTask(operator(), target=target).sketches:
-        numbers = (*sketch.holes, *sketch.derived)
+        numbers: list[Hole | Derived] = [*sketch.holes, *sketch.derived]
         rows = np.random.default_rng(1).integers(0, sketch.sizes, size=(300, len(sketch.holes)))
         columns = sketch.columns(rows)
         assert isinstance(sketch.prior, Estimate)
-        for function in (*sketch.limits, partial(total_seconds, sketch.prior.models)):
+        functions: list[Callable[[Columns], Any]] = [*sketch.limits, partial(total_seconds, sketch.prior.models)]
+        for function in functions:
             found = Formula(function, numbers)(columns, len(rows))
             with np.errstate(all="ignore"):
                 expected = np.broadcast_to(np.asarray(function(columns), dtype=np.float64), found.shape)
