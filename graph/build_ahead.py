@@ -8,9 +8,10 @@ from contextlib import contextmanager, suppress
 from ..dialects.graph import ApplyOp
 from ..dialects.target import Target
 from ..storage.binary_cache import BinaryCache
+from ..storage.code_digest import code_digest
 from ..storage.folders import cache_folder
 from .build_process import BuildProcess
-from .builders import FEW, code_digest, made_by, processes_at_once
+from .builders import FEW, made_by, processes_at_once
 from .network import Network
 from .operator import HEADS, kind_of
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 
 from ..dialects.errors import Error
 from ..dialects.plugins import UNIVERSES, plugins
 from ..search.measure.backend_api import load_backend
 from ..storage.binary_cache import BinaryCache
+from ..storage.code_digest import code_digest, models_digest
 from ..storage.folders import cache_folder
 from .build_process import BuildProcess, Built, build
 
 FEW = 3
 """So many kernels are compiled here: starting processes takes longer. A choice."""
-KERNEL_CODE = ("dialects", "te", "passes", "backends", "search")
-"""The folders of the code that makes kernels."""
 DEFAULT = "default"
 """Stands for the default schedule where kernels are kept, which the code and the cost models that ship choose."""
 
@@ -134,19 +131,3 @@ def made_by(backend: str) -> tuple[str, str]:
     module = load_backend(backend)
     versions = module.versions if plugins(UNIVERSES) else getattr(module, "toolchain", module.versions)
     return json.dumps(versions(), sort_keys=True), getattr(module, "machine", str)()  # the latter is optional
-
-
-def models_digest() -> str:
-    """Return a digest of the cost models that ship."""
-    return code_digest(("pretuned",), "*.model")
-
-
-@cache
-def code_digest(folders: Sequence[str] = KERNEL_CODE, pattern: str = "*.py") -> str:
-    """Return a digest of the package's files in folders, so that nothing made by them outlives a change of them."""
-    root = Path(__file__).resolve().parent.parent
-    digest = hashlib.sha256()
-    for folder in folders:
-        for file in sorted((root / folder).rglob(pattern)):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()

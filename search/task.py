@@ -28,6 +28,7 @@ from .cost_model.general import General
 from .cost_model.grounded import Grounded
 from .cost_model.shipped import model_for
 from .cost_model.transfer import TEACHABLE, transfer_to
+from .kept_choices import kept_choice
 from .measure.backend_api import backend_path, load_backend
 from .measure.check import check_kernel
 from .measure.local import LocalBuilder, Measure, Runner, measuring
@@ -344,9 +345,16 @@ class SearchTask:
         return self.build(record.schedule, params, check=check, limits=limits)
 
     def known_schedule(self) -> str:
-        """The best schedule in the histories applied around the call and the pre-tuned set, else the default one."""
+        """The best schedule in the histories applied around the call and the pre-tuned set, else the default one.
+
+        That is kept on disk (`kept_choices`), as choosing it takes a good part of a second.
+        """
         known = best_known(self, self.versions()).record
-        return self.default_schedule if known is None else known.schedule
+        if known is not None:
+            return known.schedule
+        if self.rules is not None or "default_schedule" in self.__dict__:
+            return self.default_schedule
+        return kept_choice(self.compute_dag.text_for(self.target), lambda: self.default_schedule)
 
     @knows_classic_words
     def print_best(self, records: str | os.PathLike[str] | Iterable[Record], mode: Mode = "schedule") -> str:

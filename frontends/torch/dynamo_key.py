@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from ...graph.builders import code_digest
+from ...storage.code_digest import code_digest
 from .kept_networks import NETWORK_CODE
 from .options import TorchOptions
 from .types import Tensor, has_symbols

@@ -17,13 +17,14 @@ import numpy as np
 from ...backends.arrays import aligned_copy
 from ...dialects.numpy_types import teach_numpy
 from ...dialects.target import Target
-from ...graph.builders import KERNEL_CODE, code_digest, made_by, models_digest
+from ...graph.builders import made_by
 from ...graph.export import CpuNetwork
 from ...graph.runtime.package import Package, data_of
 from ...graph.runtime.plan import Plan
 from ...search.applied import APPLIED
 from ...search.measure.backend_api import backend_path
 from ...storage.binary_cache import BinaryCache
+from ...storage.code_digest import KERNEL_CODE, code_digest, models_digest
 from ...storage.folders import cache_folder
 from .model_key import graph_key
 from .types import Array, Tensor, array_of, memory_order

@@ -43,13 +43,15 @@ def _apart(
     Rules ask it of one block for each structure and each axis.
     """
     around, inner = dict(outside), [dict(ranges) for ranges in inside]
-    touched = [[e.simplify({**around, **ranges}) for e in exprs] for exprs, ranges in zip(plain, inner, strict=True)]
     everywhere: dict[str, tuple[int, int]] = dict(around)
     for ranges in inner:
         for axis_name, (low, high) in ranges.items():
             known = everywhere.get(axis_name, (low, high))
             everywhere[axis_name] = (min(low, known[0]), max(high, known[1]))
     varying = everywhere.keys() - around.keys()
+    if len({*plain}) == len({*inside}) == 1 and determines(name, plain[0], varying, everywhere):
+        return True  # most are of one element, and need no simplifying
+    touched = [[e.simplify({**around, **ranges}) for e in exprs] for exprs, ranges in zip(plain, inner, strict=True)]
     if all(other == touched[0] for other in touched[1:]):
         # Simplifying may hide that two expressions divide one fused axis.
         return determines(name, touched[0], varying, everywhere) or determines(name, plain[0], varying, everywhere)

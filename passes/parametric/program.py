@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from .sizes import NUMBERS, Size, SizeGraph, SizeValue
 
-OPERANDS: Mapping[str, int] = {op: 1 if op in ("log2", "absolute") else 2 for op in NUMBERS} | {"where": 3}
+_OF_ONE = ("log2", "absolute", "floor", "sqrt")
+OPERANDS: Mapping[str, int] = {op: 1 if op in _OF_ONE else 2 for op in NUMBERS} | {"where": 3}
 """Operands of each operation; an operation's number is its place among them."""
 _NUMBER = {op: number for number, op in enumerate(OPERANDS)}
 

@@ -141,8 +141,11 @@ NUMBERS: dict[str, Callable[..., Number]] = {
     "gcd": lambda a, b: math.gcd(int(a), int(b)),
     "less": lambda a, b: float(a < b),
     "equal": lambda a, b: float(a == b),
+    "at_most": lambda a, b: float(a <= b),
     "log2": math.log2,
     "absolute": abs,
+    "floor": math.floor,
+    "sqrt": math.sqrt,
 }
 """Function of each operation on numbers."""
 
@@ -240,6 +243,11 @@ def equal(a: Size, b: Size) -> Size:
     return _two("equal", a, b)
 
 
+def at_most(a: Size, b: Size) -> Size:
+    """1 where `a <= b`, else 0."""
+    return _two("at_most", a, b)
+
+
 def negated(condition: Size) -> Size:
     """1 where the condition is 0."""
     return 1 - condition
@@ -274,6 +282,16 @@ def absolute(a: Size) -> Size:
 def log2(a: Size) -> Size:
     """The base-2 logarithm of a positive number."""
     return _one("log2", a)
+
+
+def floor(a: Size) -> Size:
+    """The whole number below."""
+    return _one("floor", a)
+
+
+def square_root(a: Size) -> Size:
+    """The square root of a number that is not negative."""
+    return _one("sqrt", a)
 
 
 def product(sizes: list[Size] | tuple[Size, ...]) -> Size:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.intrinsics import Intrinsic
 from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
 from ...dialects.target import WARP, Target
+from ..sketch import arrays as np
 from ..sketch.hole import Columns
 from .gpu_model import (
     BARRIER_CYCLES,

@@ -8,10 +8,11 @@ from functools import cached_property
 from itertools import zip_longest
 from math import gcd, prod
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.target import LINE_BYTES
+from ..sketch import arrays as np
+from ..sketch.expression import is_nowhere
 
 Array = npt.NDArray[np.float64]
 
@@ -174,7 +175,7 @@ def _fits(
     Strided ones take as much as of the set that most of their lines share, which is asked where the rest would fit.
     """
     found = np.asarray(sum(touched))
-    if not ways or not (found <= kept_bytes).any():
+    if not ways or is_nowhere(found <= kept_bytes):
         return np.asarray(found <= kept_bytes)
     for operand, own, each in zip(operands, touched, spans, strict=True):
         if operand.strides:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log2
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.target import Target
+from ..sketch import arrays as np
 from ..sketch.hole import Columns
 from .tile_model import CYCLES_PER_S, FMA_LATENCY, FMA_PER_CYCLE, LOADS_PER_CYCLE, LOOP_CYCLES
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.intrinsics_cuda import REGISTER_BYTES
 from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
 from ...dialects.target import WARP, Target
+from ..sketch import arrays as np
 from ..sketch.hole import Columns
 from .gpu_model import BARRIER_CYCLES, LAUNCH_S, STEP_INSTRUCTIONS
 from .residency import resident_blocks

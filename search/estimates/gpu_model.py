@@ -8,11 +8,12 @@ from functools import cache, reduce
 from math import prod
 from operator import add
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.multiprocessor import BANKS, CLOCK_HZ, multiprocessor_of
 from ...dialects.target import WARP
+from ..sketch import arrays as np
+from ..sketch.expression import mapped
 from ..sketch.hole import Columns
 from .gpu_tile import PADDING, GpuOperand, GpuTile
 from .residency import allotted, cycles_of_rounds, resident_blocks
@@ -176,11 +177,8 @@ class GpuModel(GpuTile):
         """Number of threads of a warp that store into one bank while they transpose an operand, with its padding."""
         if not operand.turned:
             return self._ones(c)
-        vector, row = c[operand.vector], (self._step(c) * self._slices(c)).astype(np.int64)
-        base = int(row.max(initial=0)) + 1
-        different, number = np.unique(vector * base + row, return_inverse=True)
-        found = [_stored_in_one_bank(*divmod(pair, base)) for pair in different.tolist()]
-        return np.asarray(found, dtype=np.float64)[number]
+        row = (self._step(c) * self._slices(c)).astype(np.int64)
+        return _store_conflicts(c[operand.vector], row).astype(np.float64)
 
     def _copies_of(self, c: Columns, operand: GpuOperand, sizes: dict[str, Array]) -> _Copies:
         """The copies of an operand. A vector that does not begin at a multiple of its size is loaded by elements.
@@ -199,7 +197,7 @@ class GpuModel(GpuTile):
         loads = np.where(apart, width, np.where(through, 1.0, stores))
         divisions = np.asarray(sum((span.reach(sizes) > 1 for span in operand.rows), 0.0), dtype=np.float64)
         divisions = divisions * np.where(straight, 1.0, width)
-        strided = np.where(through | (not operand.turned), 1.0, width)
+        strided = np.where((through > 0) | (not operand.turned), 1.0, width)
         instructions = DIVISION_INSTRUCTIONS * divisions + COPY_INSTRUCTIONS * (strided * loads + through * stores)
         instructions = instructions + BOUND_INSTRUCTIONS * operand.padded
         instructions = instructions * np.where(through > 0, THROUGH_REGISTERS, 1.0)
@@ -291,6 +289,15 @@ class GpuModel(GpuTile):
             joined = 2 * outputs * c[self._on_blocks] * self.element_bytes / MEMORY_BYTES_PER_S
             seconds = seconds + LAUNCH_S + joined * (1 - VECTOR_GAIN + VECTOR_GAIN / c[self.join])
         return np.asarray(seconds)
+
+
+@mapped
+def _store_conflicts(vector: npt.NDArray[np.int64], row: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The most threads of a warp that store into one bank, by vectors and rows of so many elements `(n,)`."""
+    base = int(row.max(initial=0)) + 1
+    different, number = np.unique(vector * base + row, return_inverse=True)
+    found = [_stored_in_one_bank(*divmod(pair, base)) for pair in different.tolist()]
+    return np.asarray(found, dtype=np.int64)[number]
 
 
 @cache

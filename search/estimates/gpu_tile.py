@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.multiprocessor import multiprocessor_of
 from ...dialects.target import WARP, Target
+from ..sketch import arrays as np
+from ..sketch.expression import also
 from ..sketch.hole import Columns, KnownColumns, once
 from .cache_traffic import reach
 
@@ -249,10 +250,12 @@ class GpuTile:
     def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """Threads, shared memory, registers and tails within what the target has."""
         read = KnownColumns({name: c[name] for name in self._numbers})
-        mask = self._threads_fit(read)
-        if mask.any():
-            mask[mask] = self._memory_fits(KnownColumns({name: column[mask] for name, column in read.items()}))
-        return mask
+        return also(
+            self._threads_fit(read),
+            read,
+            self._memory_fits,
+            lambda mask: KnownColumns({name: column[mask] for name, column in read.items()}),
+        )
 
     @cached_property
     def _numbers(self) -> tuple[str, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd, prod
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.kernel import ATOM_ROWS, MOST_BOX
 from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
+from ..sketch import arrays as np
 from ..sketch.hole import Columns
 from .gpu_model import BARRIER_CYCLES, GLOBAL_LATENCY, MEMORY_BYTES_PER_S
 from .residency import SHARED_RESERVED

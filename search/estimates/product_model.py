@@ -12,9 +12,8 @@ from __future__ import annotations
 from itertools import product
 from math import prod
 
-import numpy as np
-
 from ...dialects.target import LINE_BYTES
+from ..sketch import arrays as np
 from ..sketch.hole import Columns
 from .cache_traffic import KEPT, Operand, bytes_into
 from .tile_model import (

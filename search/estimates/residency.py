@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.multiprocessor import multiprocessor_of
 from ...dialects.target import Target
+from ..sketch import arrays as np
 
 Array = npt.NDArray[np.float64]
 

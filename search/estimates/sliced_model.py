@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.multiprocessor import BANKS, VECTOR, multiprocessor_of
 from ...dialects.target import WARP
+from ..sketch import arrays as np
 from ..sketch.hole import Columns, once
 from .gpu_model import GpuModel
 from .gpu_tile import Array

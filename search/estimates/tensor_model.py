@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.intrinsics import Intrinsic
 from ...dialects.intrinsics_cuda import ROW_BYTES
 from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
 from ...dialects.target import WARP, Target
+from ..sketch import arrays as np
 from ..sketch.hole import Columns
 from .gpu_model import (
     BARRIER_CYCLES,

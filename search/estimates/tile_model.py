@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd, prod
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.target import LINE_BYTES, Target
+from ..sketch import arrays as np
 from ..sketch.hole import Columns, once
 from ..structure.padding import PaddedWindow
 from .cache_traffic import KEPT, Loop, Operand, bytes_into

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.intrinsics import Intrinsic
 from ...dialects.target import Target
+from ..sketch import arrays as np
 from ..sketch.hole import Columns
 from .cache_traffic import KEPT
 from .tile_model import (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ...dialects.multiprocessor import VECTOR
+from ..sketch import arrays as np
 from ..sketch.hole import Columns
 from .gpu_model import Array, GpuModel
 from .gpu_tile import GpuOperand

@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-
 from ...dialects.element import FLOAT32_BYTES
 from ...dialects.minimal_filtering import KERNEL, Matrices, tiles_along
 from ...dialects.target import Target
+from ..sketch import arrays as np
 from ..sketch.hole import Columns
 from .gpu_model import Array
 from .nest_model import LAUNCH_S

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,21 +16,23 @@ from ...passes.parametric.program import OPERANDS, Program
 
 LANES = 8
 """Rows that are computed at once: those of an AVX-512 register of doubles; LLVM takes two or four of smaller ones."""
-BLOCK_ROWS = 128
-"""Rows that an operation takes before the next one begins: hundreds of slots of these stay in a second-level cache."""
+BLOCK_ROWS, BLOCK_BYTES = 128, 1 << 20
+"""Rows that an operation takes before the next one begins, at least, and the bytes of all slots of more: hundreds of
+slots of these stay in a second-level cache. Each block costs some 20 us beside its operations."""
 _VECTOR = f"<{LANES} x double>"
 _MASK = f"<{LANES} x i1>"
 _SYMBOL = "lw_program"
 _CODE = f"[{2 + max(OPERANDS.values())} x i32]"
 
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-_UNARY = {"absolute": "llvm.fabs", "log2": "llvm.log2", "floor": "llvm.floor"}
-_COMPARED = {"less": "olt", "equal": "oeq"}
+_UNARY = {"absolute": "llvm.fabs", "log2": "llvm.log2", "floor": "llvm.floor", "sqrt": "llvm.sqrt"}
+_COMPARED = {"less": "olt", "equal": "oeq", "at_most": "ole"}
 
 _FUNCTIONS = f"""
 declare {_VECTOR} @llvm.fabs.v{LANES}f64({_VECTOR})
 declare {_VECTOR} @llvm.log2.v{LANES}f64({_VECTOR})
 declare {_VECTOR} @llvm.floor.v{LANES}f64({_VECTOR})
+declare {_VECTOR} @llvm.sqrt.v{LANES}f64({_VECTOR})
 declare i64 @llvm.fptoui.sat.i64.f64(double)
 declare double @llvm.fabs.f64(double)
 
@@ -73,26 +75,37 @@ end:
 """
 
 
-def run_program(program: Program, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:
-    """The outputs `(outputs, rows)` of a program for columns `(rows,)`.
+NumberT = TypeVar("NumberT", np.float32, np.float64)
+
+
+def run_program(
+    program: Program,
+    columns: Mapping[str, npt.NDArray[Any]],
+    rows: int,
+    kind: type[NumberT] = np.float32,  # type: ignore[assignment]  # mypy takes no default for a type variable
+) -> npt.NDArray[NumberT]:
+    """The outputs `(outputs, rows)` of a program for columns `(rows,)`, as numbers of a kind.
 
     A search asks for the features of some 150 rows thousands of times, an untuned choice a dozen times. Of 4,000 to
     5,700 operations (an H200's convolutions) 128 rows take 0.5 to 0.6 ms, a NumPy call each 6 to 9 (a Zen 5 core with
     neighbours). Machine code of a program's own took 0.3 to 0.6 for 8 to 15 on a slower one, and 0.1 to 0.25 s to
     compile, which a choice of a single schedule paid for, too.
     """
-    result = np.empty((len(program.outputs), rows), dtype=np.float32)
+    result = np.empty((len(program.outputs), rows), dtype=kind)
     places = program.results
-    size = min(BLOCK_ROWS, -(-rows // LANES) * LANES)
-    memory = np.empty((program.slots + len(program.constants), size))
+    slots = max(1, program.slots + len(program.constants))
+    size = min(max(BLOCK_ROWS, BLOCK_BYTES // 8 // slots // LANES * LANES), max(1, -(-rows // LANES)) * LANES)
+    memory = np.empty((slots, size))
     memory[program.slots :] = program.constants[:, None]
     given = [columns[name] for name in program.columns]
-    for start in range(0, rows, BLOCK_ROWS):
-        count = min(rows - start, BLOCK_ROWS)
+    run = partial(_function(), program.code.ctypes.data, len(program.code), memory.ctypes.data, size)
+    for start in range(0, rows, size):
+        count = min(rows - start, size)
         for place, column in zip(memory, given, strict=False):
             place[:count] = column[start : start + count]
-            place[count:] = place[0]
-        _function()(program.code.ctypes.data, len(program.code), memory.ctypes.data, size)
+        if count < size:
+            memory[: len(given), count:] = memory[: len(given), :1]
+        run()
         result[:, start : start + count] = memory[places, :count]
     return result
 

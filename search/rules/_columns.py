@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.attributes import Axis
@@ -16,6 +15,7 @@ from ...dialects.target import Target
 from ...passes.analysis.nest import loops_reduced
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole, Kind, Limit
 from ..structure.chains import along_reduce

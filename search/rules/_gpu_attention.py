@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-import numpy as np
-
 from ...dialects.attributes import Axis
 from ...dialects.buffers import SWIZZLES
 from ...dialects.index import axis
@@ -33,6 +31,7 @@ from ...passes.schedule.tensorize import Tensorize
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.attention_model import AttentionModel
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
 from ..structure.attention import AttentionBlocks

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.target import Target
+from ..sketch.expression import mapped
 
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Threads of a block along an axis that powers of two divide well."""
@@ -110,6 +111,7 @@ def dividing(choices: tuple[int, ...], count: int) -> tuple[int, ...]:
     return tuple(n for n in choices if count % n == 0)
 
 
+@mapped
 def largest_divisors(counts: npt.NDArray[np.int64], most: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return for each count the largest number up to `most` that divides it."""
     base = int(np.max(most, initial=0)) + 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.target import WARP, Target
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.compute_at import ComputeAt
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole
 from ..structure.gpu_chains import GpuChain, Shape

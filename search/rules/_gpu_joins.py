@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from math import gcd, prod
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.attributes import Axis
@@ -21,6 +20,7 @@ from ...passes.schedule.join import Join
 from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.transform_layout import TransformLayout
 from ...passes.schedule.vectorize import Vectorize
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole
 from ._gpu_division import Division, sum_up

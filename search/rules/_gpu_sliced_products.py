@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.attributes import Axis
@@ -29,6 +28,7 @@ from ...passes.schedule.vectorize import Vectorize
 from ..estimates.gpu_model import GpuModel
 from ..estimates.gpu_tile import PADDING, Aligned, GpuAxis, GpuOperand, GpuReduce, Span
 from ..estimates.sliced_model import ALIGNED, SlicedModel, copied_at_once
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole, Kind
 from ..structure.anchor import Anchor, Operand, anchor_of

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.buffers import SWIZZLES, buffer_shape, element_of_buffer
@@ -16,6 +15,7 @@ from ...dialects.target import Target
 from ...passes.analysis.matrix_product import TURNED_BYTES
 from ..estimates.group_model import GroupModel
 from ..estimates.tensor_model import TensorModel
+from ..sketch import arrays as np
 from ..sketch.hole import Columns, Derived, Hole
 from ..structure.products import Factor, Product
 from ._gpu_division import Division

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.attributes import Axis
@@ -16,6 +15,7 @@ from ...dialects.multiprocessor import BANKS
 from ...dialects.target import WARP, Target
 from ...passes.analysis.views import run_of
 from ..estimates.gpu_tile import PADDING
+from ..sketch import arrays as np
 from ..sketch.hole import Columns, Derived, Hole, Kind
 from ..structure.anchor import Anchor, Operand
 from ._ahead import may_be_packed_ahead

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.element import element_bytes
@@ -19,6 +18,7 @@ from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole, Limit
 from ..structure.strides import Access, accesses

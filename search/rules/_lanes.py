@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.element import element_bytes
@@ -13,6 +12,7 @@ from ...dialects.loop import BlockOp, ForOp
 from ...dialects.target import Target
 from ...passes.schedule.parallel import Parallel
 from ..estimates.tile_model import FMA_PER_CYCLE
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Limit
 from ..structure.anchor import Anchor

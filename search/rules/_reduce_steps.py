@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
 import numpy.typing as npt
 
+from ..sketch import arrays as np
 from ..sketch.hole import Columns, Hole, Limit
 
 UNROLLED = (1, 2, 4, 8)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.attributes import Axis
 from ...dialects.buffers import buffer_shape
 from ...dialects.element import element_bytes
+from ..sketch import arrays as np
 from ..sketch.hole import Columns, Derived, Hole, Limit
 from ..structure.anchor import Anchor, Operand
 from ..structure.kinds import contraction_of

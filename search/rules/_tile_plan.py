@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.attributes import Axis
@@ -14,6 +13,7 @@ from ...dialects.buffers import buffer_shape
 from ...dialects.element import element_bytes
 from ...dialects.target import Target
 from ..estimates import cache_traffic as traffic
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole, Kind, Limit
 from ..structure.anchor import Anchor, Operand

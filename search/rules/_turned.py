@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.loop import BlockOp
@@ -14,6 +13,7 @@ from ...dialects.target import LINE_BYTES, Target
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.tile_model import L1_WAY_BYTES
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole, Kind, Limit
 from ..structure.strides import WIDEST_STRIDE, Access, accesses, lanes_of_block, output_bytes

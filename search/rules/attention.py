@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.loop import BlockOp, blocks_in
@@ -28,6 +27,7 @@ from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.transform_layout import TransformLayout
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole
 from ..sketch.rule import SketchRule

@@ -11,14 +11,13 @@ from functools import partial
 from math import prod
 from typing import ClassVar
 
-import numpy as np
-
 from ...dialects.intrinsics import Intrinsic, intrinsics
 from ...dialects.loop import BlockOp, blocks_in, element_of_buffer
 from ...dialects.target import WARP, Target
 from ...passes.analysis.joined import MOST_IN_CLUSTER
 from ...passes.analysis.matrix_product import holds_as_sums
 from ..estimates.attention_model import AttentionModel, GroupAttentionModel
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
 from ..sketch.rule import SketchRule

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.loop import BlockOp
@@ -14,6 +13,7 @@ from ...dialects.target import Target
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole, Limit
 from ..sketch.rule import SketchRule

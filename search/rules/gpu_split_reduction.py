@@ -7,11 +7,11 @@ from functools import partial
 from math import prod
 from typing import ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.target import WARP, Target
 from ...passes.schedule.bind import Bind
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole
 from ..sketch.rule import SketchRule

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.element import FLOAT32_BYTES
@@ -25,6 +24,7 @@ from ...passes.schedule.rfactor import may_trap
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
 from ..sketch.rule import SketchRule

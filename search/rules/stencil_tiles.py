@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
 from ...dialects.loop import BlockOp
@@ -23,6 +22,7 @@ from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.tile_model import CYCLES_PER_S
 from ..features.native import run_program
+from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole
 from ..sketch.rule import SketchRule

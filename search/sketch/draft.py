@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,8 @@ from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.rfactor import Rfactor
 from ...passes.schedule.split import Split
 from .distinct import sorted_rows
+from .formula import CostEstimate as CostEstimate
+from .formula import Estimate, Formulas
 from .hole import Columns, Derived, Hole, Kind, Limit
 from .known_seconds import KnownSeconds
 from .population import Population, Rows
@@ -48,13 +50,6 @@ and the part of the estimated time down to which their end is taken: 85 ms an op
 least estimate after one hole at a time is 2.1% above that of 8 rounds, up to 29%; after these it is 0.4%. Sums over
 windows alone have them: 14x14x512 to 7x7 takes 1 / 1.7 of the time so, but 2048 cubed 1.22 times as long, 512x4096x4096
 1.23, 3136x96 to 288 1.22 (one core of an Emerald Rapids)."""
-
-
-class CostEstimate(Protocol):
-    """Estimates of the cost of one structure, as array expressions over a population."""
-
-    def seconds(self, columns: Columns, /) -> npt.NDArray[np.float64]:
-        """A rough time of each candidate `(n,)`, in seconds."""
 
 
 @dataclass
@@ -83,6 +78,8 @@ class Draft:
     """Number of these that tell candidates apart better than the cost model that ships."""
     unseen: int = 0
     """Number of these whose structure that cost model has seen none of."""
+    formulas: Formulas = field(default_factory=Formulas)
+    """Those of limits and models, which copies share."""
     in_rounds: bool = False
     """True where defaults are what becomes of candidates in rounds, however little is gained by the estimate."""
 
@@ -108,6 +105,7 @@ class Draft:
             [*self.models],
             self.sure,
             self.unseen,
+            self.formulas,
             self.in_rounds,
         )
 
@@ -166,7 +164,12 @@ class Draft:
     @property
     def population(self) -> Population:
         """The candidates so far."""
-        return Population(tuple(self.holes), tuple(self.derived), tuple(self.limits))
+        return Population(tuple(self.holes), tuple(self.derived), tuple(self.limits), self.formulas)
+
+    @property
+    def estimate(self) -> Estimate:
+        """The sum of the models' estimates."""
+        return Estimate(tuple(self.models), (*self.holes, *self.derived), self.formulas)
 
     @property
     def default_seconds(self) -> float:
@@ -208,8 +211,7 @@ class Draft:
 
     def _seconds(self, population: Population, rows: Rows) -> npt.NDArray[np.float64]:
         """Seconds of some candidates by the estimates of all models."""
-        columns = population.columns(rows)
-        return np.asarray(np.sum([model.seconds(columns) for model in self.models], axis=0))
+        return self.estimate(population.columns(rows))
 
     def _set_defaults(self, row: Rows, population: Population) -> None:
         chosen = population.with_default(row)
@@ -327,9 +329,7 @@ def _changed_in_rounds(population: Population, seconds: KnownSeconds, rows: Rows
 
 def _changed_in_one_place(row: Rows, sizes: Rows) -> Rows:
     """Return the row, and it with another choice of one hole, for each hole and choice."""
-    rows = [row]
-    for place, size in enumerate(sizes):
-        for choice in range(size):
-            rows.append(row.copy())
-            rows[-1][place] = choice
-    return np.array(rows)
+    places = np.repeat(np.arange(len(sizes)), sizes)
+    rows = np.repeat(row[None], 1 + len(places), axis=0)
+    rows[np.arange(1, len(rows)), places] = np.arange(len(places)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return rows

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from itertools import count
 
-import numpy as np
-import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.caller import warn_caller
@@ -16,8 +14,7 @@ from ...passes.parametric.replay import ScheduledNests
 from ...passes.primitive import ScheduleError
 from ..estimates.nest_model import nest_seconds
 from ..features.of_sketch import SketchFeatures
-from .draft import CostEstimate, Draft
-from .hole import Columns
+from .draft import Draft
 from .rule import SketchRule, SketchRuleWarning, sketch_rules
 from .sketch import Sketch
 
@@ -103,7 +100,7 @@ def _default_cost(sketch: Sketch) -> float:
 
 def _finished(draft: Draft, name: str, module: ModuleOp, target: Target, nests: ScheduledNests) -> Sketch:
     draft.make_defaults_legal()
-    prior = _prior(draft.models) if draft.models else None
+    prior = draft.estimate if draft.models else None
     estimate = nest_seconds if target.is_gpu and not draft.models else None
     described = SketchFeatures(module, target, name, draft.template, prior, estimate, nests)
     return Sketch(
@@ -116,11 +113,5 @@ def _finished(draft: Draft, name: str, module: ModuleOp, target: Target, nests: 
         prior=described.prior,
         sure=0 < draft.sure == len(draft.models),
         unseen=draft.unseen > 0,
+        formulas=draft.formulas,
     )
-
-
-def _prior(models: list[CostEstimate]) -> Callable[[Columns], npt.NDArray[np.float64]]:
-    def seconds(columns: Columns) -> npt.NDArray[np.float64]:
-        return np.asarray(np.sum([m.seconds(columns) for m in models], axis=0))
-
-    return seconds

@@ -6,12 +6,13 @@ A row holds, for each hole, a position in its choices.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from .formula import Formulas
 from .hole import Columns, Derived, Hole, KnownColumns, Limit
 
 Rows = npt.NDArray[np.int64]
@@ -52,6 +53,12 @@ class Population:
     holes: tuple[Hole, ...]
     derived: tuple[Derived, ...]
     limits: tuple[Limit, ...]
+    formulas: Formulas = field(default_factory=Formulas, compare=False, repr=False)
+    """Those of limits and estimates of such populations."""
+
+    @property
+    def _numbers(self) -> tuple[Hole | Derived, ...]:
+        return (*self.holes, *self.derived)
 
     @cached_property
     def sizes(self) -> Rows:
@@ -76,8 +83,11 @@ class Population:
 
     def legal(self, rows: Rows, limits: Sequence[Limit] | None = None) -> Mask:
         """Return the mask of rows that keep all limits, or those given; each is asked about what is left of them."""
+        asked_of = self.limits if limits is None else limits
+        if asked_of and (formula := self.formulas.of_limits(asked_of, self._numbers, len(rows))) is not None:
+            return np.asarray(formula(_Asked(self, rows), len(rows)) != 0)
         left, asked, columns = np.arange(len(rows)), len(rows), self.columns(rows)
-        for limit in self.limits if limits is None else limits:
+        for limit in asked_of:
             if not len(left):
                 break
             if len(left) < asked:
@@ -97,7 +107,7 @@ class Population:
         holes = tuple(replace(h, default=h.choices[i]) for h, i in zip(self.holes, row, strict=True))
         chosen = self.columns(row[None])
         derived = tuple(replace(number, default=int(chosen[number.name][0])) for number in self.derived)
-        return Population(holes, derived, self.limits)
+        return Population(holes, derived, self.limits, self.formulas)
 
     # -- groups of holes ----------------------------------------------------------------------------------------------
 
@@ -150,7 +160,7 @@ class Population:
         found = np.empty((0, len(members)), dtype=np.int64)
         batch = max(512, n)
         for _ in range(_BATCHES if group.limits else 1):
-            rows = self._around_default(rng.integers(0, self.sizes[members], size=(batch, len(members))), members)
+            rows = self._around_default(_drawn_below(rng, batch, self.sizes[members]), members)
             found = np.concatenate([found, rows[self.legal(rows, group.limits)][:, members]])
             if len(found) >= n:
                 return found[:n]
@@ -200,11 +210,12 @@ class Population:
         weights = self._weights if members is None else self._weights * np.isin(np.arange(len(self.holes)), members)
         if not len(rows) or not weights.any():
             return rows
-        weights = weights / weights.sum()
+        shares = np.cumsum(weights / weights.sum())
+        shares /= shares[-1]
         for share in (1.0, TWICE):
             which = np.flatnonzero(rng.random(len(rows)) < share)
-            holes = rng.choice(len(self.holes), size=len(which), p=weights)
-            exchanged = (rng.random(len(which)) < EXCHANGED) & (self._partners[holes] >= 0).any(axis=1)
+            holes = shares.searchsorted(rng.random(len(which)), side="right")  # as `choice`, without its checks
+            exchanged = (rng.random(len(which)) < EXCHANGED) & self._has_partners[holes]
             self._step(rng, rows, which[~exchanged], holes[~exchanged])
             self._exchange(rng, rows, which[exchanged], holes[exchanged])
         return rows
@@ -212,7 +223,7 @@ class Population:
     def _step(self, rng: np.random.Generator, rows: Rows, which: Rows, holes: Rows) -> None:
         old, last = rows[which, holes], self.sizes[holes] - 1
         up = (rng.random(len(which)) < 0.5) & (old < last) | (old == 0)
-        anywhere = rng.integers(0, self.sizes[holes])
+        anywhere = _below(rng, self.sizes[holes], holes.shape)
         rows[which, holes] = np.where(rng.random(len(which)) < NEIGHBOUR, old + np.where(up, 1, -1), anywhere)
 
     def _exchange(self, rng: np.random.Generator, rows: Rows, which: Rows, holes: Rows) -> None:
@@ -251,6 +262,11 @@ class Population:
         return [np.asarray(h.choices, dtype=np.int64) for h in self.holes]
 
     @cached_property
+    def _places(self) -> dict[str, int]:
+        """The position of each hole by its name."""
+        return {hole.name: i for i, hole in enumerate(self.holes)}
+
+    @cached_property
     def _logs(self) -> npt.NDArray[np.float64]:
         """The logarithms of the choices, `(d, most choices)`, infinite beyond the last."""
         logs = np.full((len(self.holes), int(self.sizes.max(initial=1))), np.inf)
@@ -276,6 +292,11 @@ class Population:
         return partners
 
     @cached_property
+    def _has_partners(self) -> Mask:
+        """True for holes whose axis has other tiles."""
+        return np.asarray((self._partners >= 0).any(axis=1))
+
+    @cached_property
     def _units(self) -> Rows:
         """A number for each hole, the same for tiles of one axis."""
         labels = [h.axis or h.name for h in self.holes]
@@ -287,6 +308,22 @@ class Population:
         for number, group in enumerate(self.groups):
             numbers[list(group.members)] = number
         return numbers
+
+
+def _drawn_below(rng: np.random.Generator, count: int, sizes: Rows) -> Rows:
+    """Random numbers below each of some sizes, `(count, k)`."""
+    found, several = np.zeros((count, len(sizes)), dtype=np.int64), np.flatnonzero(sizes > 1)
+    found[:, several] = _below(rng, sizes[several], (count, len(several)))
+    return found
+
+
+def _below(rng: np.random.Generator, sizes: Rows, shape: tuple[int, ...]) -> Rows:
+    """Random numbers below sizes of at least 2, by one product each.
+
+    They are those that `integers` gives for as many bounds, in 40% of its time, but where that draws again, as it does
+    for fewer than one of 10^8, so that all are as likely.
+    """
+    return np.asarray(rng.integers(0, 1 << 32, size=shape, dtype=np.uint32) * sizes >> 32)
 
 
 def _every(sizes: Rows) -> Rows:
@@ -307,6 +344,19 @@ class _Columns(KnownColumns):
             raise KeyError(name)
         found = self[name] = number.function(self)
         return found
+
+
+class _Asked(dict[str, npt.NDArray[np.int64]]):
+    """Columns of holes, each made when it is asked for."""
+
+    def __init__(self, population: Population, rows: Rows) -> None:
+        super().__init__()
+        self._population = population
+        self._rows = rows
+
+    def __missing__(self, name: str) -> npt.NDArray[np.int64]:
+        place = self._population._places[name]
+        return self._population._values[place][self._rows[:, place]]
 
 
 class _Recorder(dict[str, npt.NDArray[np.int64]]):

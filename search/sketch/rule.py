@@ -81,6 +81,11 @@ def sketch_rules(target: Target | None = None) -> list[SketchRule]:
     return rules if target is None else [rule for rule in rules if rule.when(target)]
 
 
+def are_own_rules() -> bool:
+    """True where all rules there are come with loopwright."""
+    return not _REGISTERED and not plugins(SKETCH_RULES)
+
+
 def checked_rules(rules: Sequence[SketchRule | type[SketchRule]]) -> list[SketchRule]:
     """Rules that somebody gives, classes among them instantiated, in their order; TypeError for what is no rule."""
     if not isinstance(rules, Sequence) or isinstance(rules, str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ...passes.open_number import OpenText
 from ...passes.schedule.tensorize import Tensorize
+from .formula import Formulas
 from .hole import Columns, Derived, Hole, Limit
 from .population import Population, Rows
 
@@ -50,6 +51,7 @@ class Sketch:
     prior: Callable[[Columns], npt.NDArray[np.float64]] | None = None
     sure: bool = False
     unseen: bool = False
+    formulas: Formulas = field(default_factory=Formulas, compare=False, repr=False)
 
     @property
     def n_decisions(self) -> int:
@@ -81,7 +83,7 @@ class Sketch:
     @cached_property
     def population(self) -> Population:
         """Space of its rows."""
-        return Population(self.holes, self.derived, self.limits)
+        return Population(self.holes, self.derived, self.limits, self.formulas)
 
     def columns(self, rows: Rows) -> dict[str, npt.NDArray[np.int64]]:
         """The values of holes and derived numbers for each row."""

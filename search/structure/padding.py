@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.buffers import buffer_shape
 from ...dialects.index import IndexExpr
 from ...passes.analysis.nest import find_block
+from ..sketch.expression import FLOAT, mapped
 from .anchor import Anchor, Operand
 
 Array = npt.NDArray[np.float64]
@@ -56,8 +57,12 @@ class PaddedWindow:
 
     def parts(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
         """The same for a population."""
-        pairs, places = np.unique(np.stack([tile, taps]), axis=1, return_inverse=True)
-        return np.asarray([self.part(int(a), int(b)) for a, b in pairs.T])[places.reshape(-1)]
+        return mapped(self._parts, FLOAT)(tile, taps)
+
+    def _parts(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
+        base = int(np.max(taps, initial=0)) + 1
+        pairs, places = np.unique(tile * base + taps, return_inverse=True)
+        return np.asarray([self.part(*divmod(pair, base)) for pair in pairs.tolist()], dtype=np.float64)[places]
 
 
 def padded_windows(module: ModuleOp, anchor: Anchor) -> tuple[PaddedWindow, ...]:

@@ -18,6 +18,7 @@ from loopwright.search.estimates.gpu_model import GpuModel
 from loopwright.search.estimates.gpu_tile import MOST_GUARDED
 from loopwright.search.estimates.sliced_model import SlicedModel
 from loopwright.search.estimates.window_model import SlicedWindows
+from loopwright.search.sketch.formula import Estimate, total_seconds
 from loopwright.search.sketch.hole import Columns
 from loopwright.search.sketch.sketch import Sketch
 
@@ -207,11 +208,11 @@ def modelled(
         asked.append((model, c))
         return np.ones(len(next(iter(c.values()))))
 
-    if sketch.prior is not None:
+    if isinstance(sketch.prior, Estimate):
         with monkeypatch.context() as patch:
             for kind in (GpuModel, SlicedModel, SlicedWindows):
                 patch.setattr(kind, "seconds", noted)
-            sketch.prior(sketch.columns(row[None]))
+            total_seconds(sketch.prior.models, sketch.columns(row[None]))
     return asked[0] if len(asked) == 1 else None
 
 

@@ -1,0 +1,27 @@
+"""Digests of the package's own files, so that nothing that is kept outlives a change of what made it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+KERNEL_CODE = ("dialects", "te", "passes", "backends", "search")
+"""The folders of the code that makes kernels."""
+
+
+def models_digest() -> str:
+    """Return a digest of the cost models that ship."""
+    return code_digest(("pretuned",), "*.model")
+
+
+@cache
+def code_digest(folders: Sequence[str] = KERNEL_CODE, pattern: str = "*.py") -> str:
+    """Return a digest of the package's files in folders."""
+    root = Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256()
+    for folder in folders:
+        for file in sorted((root / folder).rglob(pattern)):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
