@@ -74,7 +74,8 @@ class GpuTiling(SketchRule):
         joined = joined_reductions(draft)
 
         def structures(anchor: Anchor) -> list[GpuVariant]:
-            found = [] if anchor.block in joined else gpu_variants(anchor)
+            left = anchor.block in joined or (target.kind == "cuda" and is_matrix_by_vector(anchor))
+            found = [] if left else gpu_variants(anchor)
             kept = [variant for variant in found if target.kind == "cuda" or not (variant.large or variant.in_both)]
             product = seen_as_product(draft, anchor) if kept and target.kind == "cuda" else anchor
             if kept and is_sliced(product, target, product is not anchor):
@@ -128,6 +129,18 @@ def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:
             yield GpuVariant(group, large=True)
             if parts_of(deepest, False):
                 yield GpuVariant(group, split=True, large=True)
+
+
+def is_matrix_by_vector(anchor: Anchor) -> bool:
+    """True for sums of products that use each element of a factor once, which through shared memory pays for nothing.
+
+    Threads read it where it is, and add up by the rules of rows.
+    """
+    if len(anchor.operands) != 2 or len(anchor.reduce) != 1:
+        return False
+    names = {a.name for a in (*anchor.spatial, *anchor.reduce)}
+    read_once = [o for o in anchor.operands if all(len(e.axes() & names) <= 1 for e in o.indices)]
+    return any(anchor.kept_results(operand) == 1 for operand in read_once)
 
 
 def is_deep_window(anchor: Anchor) -> bool:
