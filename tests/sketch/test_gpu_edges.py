@@ -41,3 +41,9 @@ def test_windows_over_repeated_edges_are_tiled_as_others() -> None:
 def test_on_a_cpu_edges_are_there() -> None:
     task = lw.SearchTask(resized("NCHW", (10, 18), "half_pixel"), target="llvm")
     assert all("clamp" not in each.template for each in task.sketches)
+
+
+def test_large_resizes_keep_the_kernel_that_pads() -> None:
+    data = te.placeholder((1, 19, 65, 65), name="data")
+    (sketch,) = lw.SearchTask([data, topi.resize2d(data, (520, 520))], target=H200).sketches
+    assert "clamp" not in sketch.template and sketch.template.count('thread="blockIdx.x"') == 2
