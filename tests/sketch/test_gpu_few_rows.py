@@ -130,13 +130,13 @@ def test_constant_filters_of_one_pixel_are_packed_along_the_terms(last: bool) ->
     "module",
     [
         pytest.param(squeezed(1, 28, filters=672), id="few terms"),
-        pytest.param(matrix_by_vector(512, 96), id="no constant"),
+        pytest.param(matrix_by_vector(96, 512), id="no constant"),
         pytest.param(one_filter(40, 9), id="one filter"),
     ],
 )
 @pytest.mark.few(2)
 def test_a_matrix_that_is_read_once_is_not_copied(module: ModuleOp) -> None:
-    """48 to 1152 channels of one pixel were tiles in shared memory, 512 to 96 parts of such, added up by a kernel."""
+    """48 to 1152 channels of one pixel were tiles in shared memory, 96 to 512 parts of such, added up by a kernel."""
     task = lw.SearchTask(module, target=H200)
     (sketch,) = task.sketches
     assert sketch.name == "plain" or sketch.name.endswith("_rows")
