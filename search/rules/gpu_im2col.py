@@ -35,9 +35,9 @@ class GpuIm2col(SketchRule):
     vectors of both factors, and divide their terms among the threads of a block. 192x12968 to 512, 3/2, takes 124 us so
     on an H200, 159 directly, cuDNN 122; 768x12377 to 160, 9/4, 191, 323 and 307. Of images these are windows with
     channels last, whose channels are copied as vectors, and patches, which share no element: 22 drawn ones of the
-    former (3x3 and 2x2 with a stride of 2) take 1 / 1.25 of the time in geometric mean, four of them 1.07 to 1.3 times as
-    long (40 to 112 filters), seven of the latter with channels first 1 / 1.5. Of twelve others of 3x3 with a stride of 2, whose elements are
-    copied one by one, nine took 1.01 to 1.3 times as long by the least estimate.
+    former (3x3 and 2x2 with a stride of 2) take 1 / 1.25 of the time in geometric mean, four of them 1.07 to 1.3 times
+    as long (40 to 112 filters), seven of the latter with channels first 1 / 1.5. Of twelve others of 3x3 with a stride
+    of 2, whose elements are copied one by one, nine took 1.01 to 1.3 times as long by the least estimate.
     """
 
     order: ClassVar[int] = 66
