@@ -1,4 +1,4 @@
-"""Convolutions along one axis with a stride as products of matrices on a GPU, whose windows are laid out as copied."""
+"""Convolutions with a stride as products of matrices on a GPU, whose windows are laid out where tiles are copied."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from math import prod
 from typing import ClassVar
 
 from ...dialects.element import FLOAT32_BYTES, element_bytes
+from ...dialects.multiprocessor import VECTOR
 from ...dialects.target import Target
 from ...passes.schedule.im2col import Im2col
 from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor
 from ..structure.kinds import Kind, contraction_of
+from ._gpu_sliced_products import LEAST_TERMS, MOST_RESULTS
 from ._other_ways import OtherWay, Verdict, inline_pads, with_other_ways
 
 FEWEST_FILTERS = 32
@@ -27,11 +29,15 @@ have more, of which 12 are faster. Two others had vectors of elements apart copi
 
 
 class GpuIm2col(SketchRule):
-    """Windows of float32 with a stride as products; those of few multiply-adds beside tiles of windows as they lie.
+    """Windows of float32 as products; those of few multiply-adds beside tiles of windows as they lie.
 
-    Neighbouring threads read elements a stride apart there, twice as many from a bank. Products read vectors of both
-    factors, and divide their terms among the threads of a block. 192x12968 to 512, 3/2, takes 124 us so on an H200, 159
-    directly, cuDNN 122; 768x12377 to 160, 9/4, 191, 323 and 307.
+    Along one axis neighbouring threads read elements a stride apart otherwise, twice as many from a bank. Products read
+    vectors of both factors, and divide their terms among the threads of a block. 192x12968 to 512, 3/2, takes 124 us so
+    on an H200, 159 directly, cuDNN 122; 768x12377 to 160, 9/4, 191, 323 and 307. Of images these are windows with
+    channels last, whose channels are copied as vectors, and patches, which share no element: 22 drawn ones of the
+    former (3x3 and 2x2 with a stride of 2) take 1 / 1.25 of the time in geometric mean, four of them 1.07 to 1.3 times
+    as long (40 to 112 filters), seven of the latter with channels first 1 / 1.5. Of twelve others of 3x3 with a stride
+    of 2, whose elements are copied one by one, nine took 1.01 to 1.3 times as long by the least estimate.
     """
 
     order: ClassVar[int] = 66
@@ -44,22 +50,27 @@ class GpuIm2col(SketchRule):
 
 
 def _as_product(draft: Draft, anchor: Anchor) -> OtherWay | None:
-    products = prod(a.extent for a in (*anchor.spatial, *anchor.reduce))
-    if products < LEAST_PRODUCTS or not _is_strided_row(anchor):
+    results, terms = (prod(a.extent for a in axes) for axes in (anchor.spatial, anchor.reduce))
+    products = results * terms
+    if products < LEAST_PRODUCTS or terms < LEAST_TERMS or not _has_strided_windows(anchor):
         return None
-    return OtherWay(partial(_write, anchor=anchor), Verdict.ALONE if products >= SURE_PRODUCTS else Verdict.BEFORE)
+    is_sure = products >= SURE_PRODUCTS and results <= MOST_RESULTS
+    return OtherWay(partial(_write, anchor=anchor), Verdict.ALONE if is_sure else Verdict.BEFORE)
 
 
-def _is_strided_row(anchor: Anchor) -> bool:
-    """True for a convolution of float32 along one axis, of one group, of whose elements each is read by few taps."""
+def _has_strided_windows(anchor: Anchor) -> bool:
+    """True for a strided convolution of float32, of one group, which laid out copies no element much too often."""
     found = contraction_of(anchor)
     if found is None or found.kind is not Kind.CONVOLUTION or element_bytes(anchor.element) != FLOAT32_BYTES:
         return False
-    slide = found.slides[0]
-    if len(found.slides) != 1 or len(found.terms) != 2 or found.batch or slide.place != anchor.spatial[-1]:
-        return False
-    filters = anchor.kept_results(found.a if found.a.slides else found.b)
-    return slide.stride > 1 and slide.tap.extent < MOST_COPIES * slide.stride and filters >= FEWEST_FILTERS
+    data = found.a if found.a.slides else found.b
+    strides, taps = prod(s.stride for s in data.slides), prod(s.tap.extent for s in data.slides)
+    of_row = len(data.slides) == 1 and data.slides[0].place == anchor.spatial[-1]
+    channels = [axis for axis in found.terms if axis not in {s.tap for s in data.slides}]
+    has_vectors = any(data.steps_along(axis.name) and axis.extent % VECTOR == 0 for axis in channels)
+    most = MOST_COPIES * strides if of_row or has_vectors else strides + 1
+    has_filters = anchor.kept_results(data) >= FEWEST_FILTERS
+    return strides > 1 and taps < most and has_filters and not found.batch and len(found.terms) > 1
 
 
 def _write(draft: Draft, anchor: Anchor) -> None:

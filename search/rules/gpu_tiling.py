@@ -44,6 +44,10 @@ LEAST_OF_WINDOWS = 256
 """The same where the taps of windows are counted, with fewer channels. A choice: a part is some channels of 5x5. On an
 H200 32x1536 to 384 with 15 taps, 4 apart, takes 8.9 us so, 29.1 undivided (11.8 at best), 4x32x20x20 to 64 of 5x5/2 6.6
 and 10.7, 48x13560 to 32 with 15 taps 23.2 and 36.7, 32x28x28 to 32 of 3x3, 288 terms, 4.4 both."""
+DEEPEST_OF_VECTOR = 256
+"""Terms of a vector times one matrix from which on tiles have it, in parts. On an H200 six with fewer take 1 / 1.05 to
+1 / 1.2 of the time by the rules of rows, nine with as many and more 0.8 to 1.6 times as long (2000 by 80 4.9 us for
+3.1), nine of several matrices 1 / 1.5 to 1.04 times."""
 MOST_DIVIDED = 1 << 20
 """Results up to which a reduction may be divided. A choice: more keep all multiprocessors busy, and parts of each cost
 memory."""
@@ -75,7 +79,8 @@ class GpuTiling(SketchRule):
         joined = joined_reductions(draft)
 
         def structures(anchor: Anchor) -> list[GpuVariant]:
-            found = [] if anchor.block in joined else gpu_variants(anchor)
+            left = anchor.block in joined or (target.kind == "cuda" and is_matrix_by_vector(anchor))
+            found = [] if left else gpu_variants(anchor)
             kept = [variant for variant in found if target.kind == "cuda" or not (variant.large or variant.in_both)]
             product = seen_as_product(draft, anchor) if kept and target.kind == "cuda" else anchor
             if kept and is_sliced(product, target, product is not anchor):
@@ -129,6 +134,20 @@ def gpu_variants(anchor: Anchor) -> Iterator[GpuVariant]:
             yield GpuVariant(group, large=True)
             if parts_of(deepest, False):
                 yield GpuVariant(group, split=True, large=True)
+
+
+def is_matrix_by_vector(anchor: Anchor) -> bool:
+    """True for sums of products that use each element of a factor once, which through shared memory pays for nothing.
+
+    Threads read it where it is, and add up by the rules of rows: those of several matrices, or of few terms. Many terms
+    of one matrix are divided among blocks of threads.
+    """
+    if len(anchor.operands) != 2 or len(anchor.reduce) != 1:
+        return False
+    names = {a.name for a in (*anchor.spatial, *anchor.reduce)}
+    read_once = [o for o in anchor.operands if all(len(e.axes() & names) <= 1 for e in o.indices)]
+    short = anchor.reduce[0].extent < DEEPEST_OF_VECTOR or any(anchor.shared_by_all(a.name) for a in anchor.spatial)
+    return short and any(anchor.kept_results(operand) == 1 for operand in read_once)
 
 
 def is_deep_window(anchor: Anchor) -> bool:

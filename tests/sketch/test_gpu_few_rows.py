@@ -30,6 +30,27 @@ def scores() -> ModuleOp:
     return te.create_module([q, k, topi.batch_matmul(q, k, transpose_b=True)])
 
 
+def squeezed(*shape: int, filters: int = 12, last: bool = True) -> ModuleOp:
+    """A layer of one tap of images of one pixel, as of squeeze and excitation, with constant filters."""
+    images, channels = shape
+    data = te.placeholder((images, 1, 1, channels) if last else (images, channels, 1, 1), name="data")
+    taps = (1, 1, channels, filters) if last else (filters, channels, 1, 1)
+    kernel = te.placeholder(taps, name="kernel", constant=True)
+    conv = topi.nn.conv2d_nhwc if last else topi.nn.conv2d_nchw
+    return te.create_module([data, kernel, topi.sigmoid(conv(data, kernel, 1, 0))])
+
+
+def matrix_by_vector(terms: int, columns: int) -> ModuleOp:
+    a, w = te.placeholder((1, terms), name="a"), te.placeholder((terms, columns), name="w")
+    return te.create_module([a, w, topi.matmul(a, w)])
+
+
+def one_filter(channels: int, size: int) -> ModuleOp:
+    data = te.placeholder((1, channels, size, size), name="data")
+    kernel = te.placeholder((1, channels, 1, 1), name="kernel")
+    return te.create_module([data, kernel, topi.nn.conv2d_nchw(data, kernel, 1, 0)])
+
+
 def sketches_of(module: ModuleOp, target: str = H200) -> list[str]:
     return [sketch.name for sketch in lw.SearchTask(module, target=target).sketches]
 
@@ -44,6 +65,8 @@ def sketches_of(module: ModuleOp, target: str = H200) -> list[str]:
         pytest.param(dense(16, 20, 256), id="many rows"),
         pytest.param(with_epilogue(), id="bias and relu"),
         pytest.param(scores(), id="scores of one token"),
+        pytest.param(squeezed(1, 264), id="one pixel, filters packed ahead"),
+        pytest.param(squeezed(3, 132, last=False), id="one pixel, filters first"),
     ],
 )
 @pytest.mark.few(2)
@@ -90,8 +113,45 @@ def test_many_rows_and_few_terms_are_left_to_tiles(module: ModuleOp) -> None:
 
 
 def test_a_weight_across_the_terms_is_left_to_tiles() -> None:
-    a, w = te.placeholder((1, 256), name="a"), te.placeholder((256, 64), name="w")
+    a, w = te.placeholder((2, 256), name="a"), te.placeholder((256, 64), name="w")
     assert not any("dots" in name for name in sketches_of(te.create_module([a, w, topi.matmul(a, w)])))
+
+
+@pytest.mark.parametrize("last", [True, False], ids=["channels last", "channels first"])
+def test_constant_filters_of_one_pixel_are_packed_along_the_terms(last: bool) -> None:
+    task = lw.SearchTask(squeezed(1, 480, last=last), target=H200)
+    (sketch,) = task.sketches
+    assert sketch.name == "compute_dots" and ("lw-transform-layout" in sketch.template) is last
+    source = build(task.schedule_module(task.known_schedule()), parse_target(H200)).source
+    assert source.count("reinterpret_cast<const float4*>") >= 2 and "kernel_shared" not in source
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        pytest.param(squeezed(1, 28, filters=672), id="few terms"),
+        pytest.param(matrix_by_vector(96, 512), id="no constant"),
+        pytest.param(one_filter(40, 9), id="one filter"),
+    ],
+)
+@pytest.mark.few(2)
+def test_a_matrix_that_is_read_once_is_not_copied(module: ModuleOp) -> None:
+    """48 to 1152 channels of one pixel were tiles in shared memory, 96 to 512 parts of such, added up by a kernel."""
+    task = lw.SearchTask(module, target=H200)
+    (sketch,) = task.sketches
+    assert sketch.name == "plain" or sketch.name.endswith("_rows")
+    assert "lw-cache-read" not in sketch.template
+    schedule = task.known_schedule()
+    found = lw.interpret(task.schedule_module(schedule), *task.reference.inputs)
+    np.testing.assert_allclose(found, task.reference.expected[0], rtol=task.reference.rtol, atol=task.reference.atol)
+
+
+def test_windows_of_one_channel_are_tiled() -> None:
+    """Each element is read by several taps."""
+    data, kernel = te.placeholder((16, 4098), name="data"), te.placeholder((16, 3), name="kernel")
+    k = te.reduce_axis((0, 3), name="k")
+    conv = te.compute((16, 4096), lambda c, x: te.sum(data[c, x + k] * kernel[c, k], axis=k), name="conv")
+    assert sketches_of(te.create_module([data, kernel, conv])) == ["x"]
 
 
 def test_other_devices_have_no_such_sketch() -> None:

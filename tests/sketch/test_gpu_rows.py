@@ -461,3 +461,12 @@ def test_rows_longer_than_registers_end_without_branches() -> None:
     task = task_of(softmax(1, 50257), H200)
     artifact = Artifact.from_bytes(cuda_device.build(str(task.module), task.default_schedule), "cuda")
     assert "if (" not in artifact.kernel.source.replace("if ((thread_x & 31) == 0)", "")
+
+
+@pytest.mark.parametrize(("size", "lanes"), [(14, {4}), (28, {16}), (20, {8, 16}), (7, {2, 4, 8, 16, 32})])
+def test_lanes_have_as_many_terms_each_where_these_are_written_out(size: int, lanes: set[int]) -> None:
+    """Means of pixels with channels last: of 49 no number of lanes but one has as many each."""
+    data = te.placeholder((1, size, size, 96), name="data")
+    (sketch,) = lw.SearchTask([data, topi.mean(data, (1, 2))], target="cuda model=h200").sketches
+    (hole,) = (hole for hole in sketch.holes if hole.name.endswith("_lanes"))
+    assert set(hole.choices) == lanes

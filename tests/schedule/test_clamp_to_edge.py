@@ -1,0 +1,101 @@
+"""Repeated edges read at clamped positions: results beside those that are padded, and the nest of all candidates."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.dialects.interpret.loop import run_loops
+from loopwright.dialects.loop import blocks_in
+from loopwright.dialects.presets import preset_target
+from loopwright.passes.primitive import ScheduleError
+from loopwright.passes.schedule.clamp_to_edge import edges_of
+from loopwright.search.features.of_records import features_of_schedule
+from loopwright.search.features.of_sketch import SketchFeatures
+from loopwright.topi.image import MODES
+
+
+def repeated(extent: int, before: int, after: int, dtype: str = "float64") -> list[te.Tensor]:
+    """Elements of a row with repeated edges, each beside the one two places on."""
+    data, total = te.placeholder((3, extent), dtype, "data"), extent + before + after
+
+    def element(c: te.Expr, x: te.Expr) -> te.Expr:
+        inner = data[c, x - before]
+        if after:
+            inner = te.select(x < extent + before, inner, data[c, extent - 1])
+        return te.select(x < before, data[c, 0], inner) if before else inner
+
+    padded = te.compute((3, total), element, "padded")
+    return [data, te.compute((3, total - 2), lambda c, x: padded[c, x] - padded[c, x + 2] * 0.5, "out")]
+
+
+@pytest.mark.parametrize("extent", [1, 2, 6])
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (3, 0), (0, 4), (2, 5)])
+def test_rows_of_any_edges_agree(extent: int, before: int, after: int) -> None:
+    assert agree(repeated(extent, before, after)) == ["out"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("size", [(9, 14), (4, 3), (12, 7)])
+def test_resizes_agree(mode: str, layout: str, size: tuple[int, int]) -> None:
+    shape = (2, 3, 4, 7) if layout == "NCHW" else (2, 4, 7, 3)
+    data = te.placeholder(shape, "float64", "data")
+    assert agree([data, topi.resize2d(data, size, layout=layout, coordinate_mode=mode)]) == ["resize"]
+
+
+def agree(tensors: list[te.Tensor]) -> list[str]:
+    """Hold a program whose edges are read clamped to the one that pads; the blocks that are left."""
+    sch = lw.Schedule(tensors)
+    inputs = [np.random.default_rng(0).standard_normal(tensors[0].shape)]
+    (expected,) = run_loops(sch.module, inputs)
+    for block in reversed([b.block_name for b in blocks_in(sch.module) if edges_of(b) is not None]):
+        sch.clamp_to_edge(block)
+    (found,) = run_loops(sch.module, inputs)
+    np.testing.assert_array_equal(found, expected)
+    return [block.block_name for block in blocks_in(sch.module)]
+
+
+def unlike(first: int, before: int, last: int) -> list[te.Tensor]:
+    """Two elements before six and one behind them: repeated edges if these are the first and the last one."""
+    data = te.placeholder((6,), "float32", "data")
+
+    def element(x: te.Expr) -> te.Expr:
+        return te.select(x < 2, data[first], te.select(x < 6 + before, data[x - before], data[last]))
+
+    padded = te.compute((9,), element, "padded")
+    return [data, te.compute((9,), lambda x: padded[x] * 2.0, "out")]
+
+
+@pytest.mark.parametrize(("first", "before", "last"), [(1, 2, 5), (0, 1, 5), (0, 2, 4)])
+def test_others_are_refused(first: int, before: int, last: int) -> None:
+    with pytest.raises(ScheduleError, match="block 'padded' must repeat the first or the last elements of a buffer"):
+        lw.Schedule(unlike(first, before, last)).clamp_to_edge("padded")
+
+
+def test_edges_are_known_by_what_is_selected() -> None:
+    assert agree(unlike(0, 2, 5)) == ["out"]
+
+
+def test_what_is_read_under_a_mask_is_refused() -> None:
+    data = te.placeholder((6,), "float32", "data")
+    padded = te.compute((7,), lambda x: te.select(x < 1, data[0], data[x - 1]), "padded")
+    with pytest.raises(ScheduleError, match="'out' must read 'padded' at its iterators, not under a mask"):
+        lw.Schedule([data, topi.nn.pad(padded, (1,), name="out")]).clamp_to_edge("padded")
+
+
+def test_outputs_are_refused() -> None:
+    data = te.placeholder((6,), "float32", "data")
+    padded = te.compute((7,), lambda x: te.select(x < 1, data[0], data[x - 1]), "padded")
+    with pytest.raises(ScheduleError, match="'padded' must not be an output of the function"):
+        lw.Schedule([data, padded]).clamp_to_edge("padded")
+
+
+def test_all_candidates_have_the_nest_that_the_step_makes() -> None:
+    tensors, target = repeated(6, 1, 2, "float32"), preset_target("cuda model=h200")
+    template = 'lw-lower-te-to-loop,lw-split{block="out" loop="x" factors=0,<n>},lw-clamp-to-edge{block="padded"}'
+    module, numbers = te.create_module(tensors), np.array([1, 2, 4])
+    found = SketchFeatures(module, target, "edges", template, None)({"n": numbers}, len(numbers))
+    for number, features in zip(numbers, found, strict=True):
+        expected = features_of_schedule(module, target, template.replace("<n>", str(number)))
+        np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-4)
