@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..records.file import ErrorCode
+from . import wire
 from .measurement import MeasureError, Measurement
 from .timing import TimingSettings
 
@@ -46,6 +47,22 @@ class Job:
     is_built: bool = False
     failed: Measurement | None = None
     """The result of one that could not be built before it was asked for."""
+
+    def build_order(self) -> wire.Message:
+        """The message by which a builder makes it."""
+        return {"op": "build", "id": self.number, "schedule": self.schedule}
+
+    def run_order(self, usual: TimingSettings, best_s: float | None) -> wire.Message:
+        """The message by which a runner times it, a repeat where it is one lap of several."""
+        timing, is_race = self.timing or usual, self.laps > 1
+        given = asdict(replace(timing, repeat=1) if is_race else timing)
+        best_s = None if self.fresh else best_s
+        return {"op": "run", "id": self.number, "timing": given, "best_s": best_s, "alone": is_race}
+
+    def made(self, message: wire.Message, artifact: bytes) -> None:
+        """Take in what a builder answered."""
+        self.artifact, self.blob = message.get("artifact", ""), artifact
+        self.resources = tuple(message.get("resources", ()))
 
     def spent(self, role: str, seconds: float) -> None:
         """Add the seconds that a worker took for it."""
@@ -85,9 +102,21 @@ class Jobs:
         return self._pending[number]
 
     @property
-    def waits_for_builder(self) -> bool:
-        """True where any is to be built."""
-        return bool(self._to_build or self._ahead_to_build)
+    def waiting_for_builder(self) -> int:
+        """Candidates that no builder has begun with."""
+        return len(self._to_build) + len(self._ahead_to_build)
+
+    def are_enough_for(self, builders: int) -> bool:
+        """True where builders have work until another batch has been thought of, were all equally long in the making.
+
+        That takes about as long as building one: of two waiting for each, one is for those that are made in less.
+        """
+        return self.waiting_for_builder > 2 * builders
+
+    @property
+    def waiting_for_device(self) -> int:
+        """Candidates that are built, and that no device has begun with."""
+        return len(self._to_run)
 
     def forget(self) -> None:
         """Begin with another task, of which nothing is known."""
@@ -158,7 +187,8 @@ class Jobs:
     def withdraw(self, keep: int, under_way: Mapping[int | None, str]) -> None:
         """Begin nothing more of what is pending, but the `keep` submitted first; `under_way` are workers' roles by job.
 
-        One that a runner is at, or that has laps done, ends with the laps that it has.
+        One that a runner is at, or that has laps done, ends with the laps that it has. Nobody waits for one that a
+        builder is at.
         """
         for job in [job for job in self._pending.values() if job.is_asked][keep:]:
             job.withdrawn = True
@@ -169,6 +199,8 @@ class Jobs:
                     self.finish(job, ErrorCode.OK)
                 case None:
                     del self._pending[job.number]
+                case _:
+                    job.is_asked = False
         self._to_build = deque(job for job in self._to_build if not job.withdrawn)
         self._to_run = [job for job in self._to_run if not job.withdrawn]
 

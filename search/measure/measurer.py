@@ -8,7 +8,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
 from types import TracebackType
 
 from ..records.file import ErrorCode
@@ -81,7 +80,7 @@ class Measurer:
             if self.meanwhile is not None:
                 self.meanwhile()
             with self._changed:
-                while not all(worker.ready for worker in self._workers):
+                while self._are_starting:
                     self._advance()
             if self.options.preflight is not None:
                 self._preflight(*self.options.preflight())
@@ -165,15 +164,19 @@ class Measurer:
         self._tasks.use(task, self._runners.use(task, self.options.check))
         self._jobs.forget()
 
-    def begin(self, workload: str, schedules: Sequence[str]) -> None:
+    def begin(self, workload: str, schedules: Sequence[str]) -> bool:
         """Build candidates of the task that will be used first while other workers start, until they are submitted.
 
-        To be called by `meanwhile`. Nothing of it where builds and runs take turns.
+        To be called by `meanwhile`. Waits while builders have enough of them for now; False where the workers are there
+        then. Nothing of it where builds and runs take turns.
         """
-        if self.options.overlap:
-            with self._changed:
+        with self._changed:
+            if self.options.overlap:
                 self._jobs.begin(schedules, self._tasks.begin(workload))
-            self._ring()
+                self._ring()
+                while self._are_starting and self._jobs.are_enough_for(self.builders):
+                    self._advance()
+            return self._are_starting
 
     @property
     def best_s(self) -> float | None:
@@ -191,9 +194,18 @@ class Measurer:
             return len(self._jobs) + len(self._jobs.done)
 
     @property
+    def built(self) -> int:
+        """Number of these that wait for a device."""
+        return self._jobs.waiting_for_device
+
+    @property
     def devices(self) -> int:
         """Number of devices that run candidates at once."""
         return 1 if self._runners is None else self._runners.devices
+
+    @property
+    def _are_starting(self) -> bool:
+        return not all(worker.ready for worker in self._workers)
 
     @property
     def builders(self) -> int:
@@ -304,8 +316,7 @@ class Measurer:
         busy = {worker.role for worker in self._workers if worker.job is not None}
         start_s = time.monotonic()
         soonest_s = min(worker.deadline_s for worker in self._workers)
-        is_idle = not busy and all(worker.ready for worker in self._workers)
-        assert self._thread is not None or not is_idle, "nothing is under way, so nothing would ever be reported"
+        assert self._thread or busy or self._are_starting, "nothing is under way, so nothing would ever be reported"
         wait_s = None if soonest_s == float("inf") else max(0.0, soonest_s - start_s)
         # A process that was stopped beyond a deadline is told of nothing, whatever came meanwhile (epoll, after EINTR).
         events = self._selector.select(wait_s) or self._selector.select(0)
@@ -338,25 +349,15 @@ class Measurer:
         overlap = self.options.overlap
         running = any(w.role == "runner" and w.job is not None for w in self._workers)
         for worker in [w for w in self._workers if w.role == "builder" and w.idle]:
-            if self._jobs.waits_for_builder and (overlap or not running):
-                job = self._jobs.next_to_build()
-                order: wire.Message = {"op": "build", "id": job.number, "schedule": job.schedule}
-                self._give(worker, job, order, self.options.build_timeout_s)
+            if self._jobs.waiting_for_builder and (overlap or not running):
+                new = self._jobs.next_to_build()
+                self._give(worker, new, new.build_order(), self.options.build_timeout_s)
         building = any(w.role == "builder" and w.job is not None for w in self._workers)
         for worker in [w for w in self._workers if w.role == "runner" and w.idle]:
-            if overlap or not (building or self._jobs.waits_for_builder):
-                self._run_next(worker)
-
-    def _run_next(self, runner: Worker) -> None:
-        if (job := self._jobs.next_to_run()) is None:
-            return
-        timing = job.timing or self.options.timing
-        if job.laps > 1:
-            timing = replace(timing, repeat=1)
-        best_s = None if job.fresh else self.best_s
-        order: wire.Message = {"op": "run", "id": job.number, "timing": asdict(timing), "best_s": best_s}
-        order["alone"] = job.laps > 1
-        self._give(runner, job, order, self.options.run_timeout_s, job.blob)
+            may_run = overlap or not (building or self._jobs.waiting_for_builder)
+            if may_run and (job := self._jobs.next_to_run()) is not None:
+                order = job.run_order(self.options.timing, self.best_s)
+                self._give(worker, job, order, self.options.run_timeout_s, job.blob)
 
     def _give(self, worker: Worker, job: Job, order: wire.Message, timeout_s: float, blob: bytes = b"") -> None:
         worker.timeout_s = timeout_s
@@ -412,8 +413,7 @@ class Measurer:
         error = ErrorCode(message["code"])
         job.spent(worker.role, message["seconds"])
         if worker.role == "builder":
-            job.artifact, job.blob = message.get("artifact", ""), blob
-            job.resources = tuple(message.get("resources", ()))
+            job.made(message, blob)
         if message.get("tainted") or error is ErrorCode.DEVICE_LOST:
             self._restart(worker)
         if error is not ErrorCode.OK:
@@ -456,12 +456,11 @@ class Measurer:
                 late_s = self.options.start_timeout_s
                 how = worker.exit_reason()
                 raise WorkerStartError(f"the {worker.role} process did not start within {late_s:g} s: {how}")
-        elif worker.role == "builder":
-            limit = f"building took longer than {worker.timeout_s:g} s"
-            self._fail_in(worker, ErrorCode.COMPILE_TIMEOUT, limit)
         else:
-            limit = f"running took longer than {worker.timeout_s:g} s"
-            self._fail_in(worker, ErrorCode.RUN_TIMEOUT, limit)
+            builds = worker.role == "builder"
+            error = ErrorCode.COMPILE_TIMEOUT if builds else ErrorCode.RUN_TIMEOUT
+            limit = f"{'building' if builds else 'running'} took longer than {worker.timeout_s:g} s"
+            self._fail_in(worker, error, limit)
         self._restart(worker)
 
     def _fail_in(self, worker: Worker, error: ErrorCode, message: str) -> None:
