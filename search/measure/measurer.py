@@ -25,7 +25,7 @@ from .runners import LocalRunners, Runners, Worker, builds_elsewhere, start_proc
 from .scratch import Scratch, ScratchError
 from .task_orders import TaskOrders
 from .termination import OrderlyEnd
-from .timing import TimingSettings
+from .timing import ONCE, TimingSettings
 from .wire import GarbledError
 
 _MOST_KILLED_STARTS, _MOST_LATE_STARTS = 10, 3
@@ -46,8 +46,7 @@ class Measurer:
         """Called once, while the processes start, and not to raise anything."""
         self.device = ""
         self.versions: dict[str, str] = {}
-        self.building_s = 0.0
-        self.running_s = 0.0
+        self.building_s = self.running_s = 0.0
         self._tasks = TaskOrders()
         self._runners: Runners | None = None
         self._jobs = Jobs()
@@ -62,13 +61,11 @@ class Measurer:
         self._selector: selectors.BaseSelector | None = None
         self._scratch: Scratch | None = None
         self._orderly_end = OrderlyEnd()
-        self._process = 0
-        self._failed_starts = 0
+        self._process = self._failed_starts = 0
 
     def __enter__(self) -> Measurer:
         self._orderly_end.begin()
-        self._process = os.getpid()
-        self._ending, self._failure = False, None
+        self._process, self._ending, self._failure = os.getpid(), False, None
         try:
             self._open()
             builders = len(os.sched_getaffinity(0)) if self.options.builders is None else self.options.builders
@@ -77,13 +74,14 @@ class Measurer:
             if self.options.overlap:
                 self._thread = threading.Thread(target=self._serve, name="measurer", daemon=True)
                 self._thread.start()
+            if self.options.preflight is not None:
+                self._submit_preflight(*self.options.preflight())
             if self.meanwhile is not None:
                 self.meanwhile()
             with self._changed:
                 while self._are_starting:
                     self._advance()
-            if self.options.preflight is not None:
-                self._preflight(*self.options.preflight())
+            self._check_preflight()
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
@@ -98,8 +96,7 @@ class Measurer:
             why = (isinstance(error, OSError) and error.strerror) or error
             raise MeasureError(f"measuring cannot begin: {why}") from error
         self._selector.register(self._bell, selectors.EVENT_READ, None)
-        make = self.options.runners
-        path = self._scratch.path
+        make, path = self.options.runners, self._scratch.path
         self._runners = LocalRunners(self.options, path) if make is None else make(self.options, path, self._ring)
 
     def __exit__(
@@ -108,18 +105,20 @@ class Measurer:
         self.close()
         self._orderly_end.end_with(value)
 
-    def _preflight(self, task: MeasureTask, schedule: str) -> None:
-        """Measure a tiny task once; PreflightError with a sentence if that does not work."""
+    def _submit_preflight(self, task: MeasureTask, schedule: str) -> None:
+        """Have a tiny task measured once, as soon as a builder and a runner are there."""
         self._use(task)
-        timing = TimingSettings(repeat=1, min_repeat_ms=0.0, stop_factor=None)
         with self._changed:
-            self._jobs.submit([schedule], True, 1, timing, self._tasks.number)
+            self._jobs.submit([schedule], True, 1, ONCE, self._tasks.number)
         self._ring()
-        (found,) = self.results()
+
+    def _check_preflight(self) -> None:
+        """Take its result; PreflightError with a sentence if that did not work."""
+        for found in self.results():
+            if not found.ok:
+                raise PreflightError(what_is_wrong(found, self.options.backend, self.device))
         self.building_s = self.running_s = 0.0
         self._tasks.task = None
-        if not found.ok:
-            raise PreflightError(what_is_wrong(found, self.options.backend, self.device))
 
     def close(self) -> None:
         """End every worker and remove all files; harmless when repeated, and in a forked child, whose they are not."""
@@ -167,16 +166,16 @@ class Measurer:
     def begin(self, workload: str, schedules: Sequence[str]) -> bool:
         """Build candidates of the task that will be used first while other workers start, until they are submitted.
 
-        To be called by `meanwhile`. Waits while builders have enough of them for now; False where the workers are there
+        To be called by `meanwhile`. Waits while builders have enough of them for now; False where all workers are there
         then. Nothing of it where builds and runs take turns.
         """
         with self._changed:
             if self.options.overlap:
                 self._jobs.begin(schedules, self._tasks.begin(workload))
                 self._ring()
-                while self._are_starting and self._jobs.are_enough_for(self.builders):
+                while self._is_opening and self._jobs.are_enough_for(self.builders):
                     self._advance()
-            return self._are_starting
+            return self._is_opening
 
     @property
     def best_s(self) -> float | None:
@@ -206,6 +205,10 @@ class Measurer:
     @property
     def _are_starting(self) -> bool:
         return not all(worker.ready for worker in self._workers)
+
+    @property
+    def _is_opening(self) -> bool:
+        return self._are_starting or bool(self._jobs)
 
     @property
     def builders(self) -> int:
@@ -453,14 +456,14 @@ class Measurer:
         if not worker.ready:
             self._failed_starts += 1
             if not (self.device or self.versions) or self._failed_starts >= _MOST_LATE_STARTS:
-                late_s = self.options.start_timeout_s
-                how = worker.exit_reason()
-                raise WorkerStartError(f"the {worker.role} process did not start within {late_s:g} s: {how}")
+                late = f"within {self.options.start_timeout_s:g} s: {worker.exit_reason()}"
+                raise WorkerStartError(f"the {worker.role} process did not start {late}")
         else:
             builds = worker.role == "builder"
             error = ErrorCode.COMPILE_TIMEOUT if builds else ErrorCode.RUN_TIMEOUT
-            limit = f"{'building' if builds else 'running'} took longer than {worker.timeout_s:g} s"
-            self._fail_in(worker, error, limit)
+            self._fail_in(
+                worker, error, f"{'building' if builds else 'running'} took longer than {worker.timeout_s:g} s"
+            )
         self._restart(worker)
 
     def _fail_in(self, worker: Worker, error: ErrorCode, message: str) -> None:
@@ -488,9 +491,7 @@ class Measurer:
 
     def _start(self, role: str) -> None:
         assert self._selector is not None and self._scratch is not None and self._runners is not None
-        is_runner = role == "runner"
-        worker = self._runners.start() if is_runner else start_process(role, self.options, self._scratch.path)
-        self._add(worker)
+        self._add(self._runners.start() if role == "runner" else start_process(role, self.options, self._scratch.path))
 
     def _add(self, worker: Worker) -> None:
         assert self._selector is not None
