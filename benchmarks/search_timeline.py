@@ -82,7 +82,7 @@ def watched(timeline: Timeline) -> Iterator[None]:
     watches: list[tuple[type, str, Callable[..., Any]]] = [
         (Measurer, "_give", timeline.give),
         (Measurer, "_answered", timeline.answered),
-        (Measurer, "_preflight", timeline.first("workers there")),
+        (Measurer, "_check_preflight", timeline.first("workers there")),
         (Measurer, "__enter__", timeline.then("measurer ready")),
         (Measurer, "close", timeline.first("closing")),
         (TaskTuner, "propose", timeline.think),

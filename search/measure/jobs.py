@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum, auto
 from typing import Any
 
 from ..records.file import ErrorCode
+from . import wire
 from .measurement import MeasureError, Measurement
 from .timing import TimingSettings
 
@@ -30,9 +31,9 @@ class State(Enum):
     SUBMITTED = auto()
     """To be built, to be run, or at a worker; its result is waited for."""
     WITHDRAWN = auto()
-    """Submitted and called off: what a worker is at ends, and nothing follows it."""
+    """Submitted and called off: what a runner is at ends, and nothing follows it."""
     FORGOTTEN = auto()
-    """At a builder, though nobody will ever submit it: it ends without a result."""
+    """At a builder, and of no use to anyone: it ends without a result."""
 
 
 @dataclass(eq=False)
@@ -59,6 +60,22 @@ class Job:
     state: State = State.SUBMITTED
     result: Measurement | None = None
     """Of one that could not be built before it was submitted."""
+
+    def build_order(self) -> wire.Message:
+        """The message by which a builder makes it."""
+        return {"op": "build", "id": self.number, "schedule": self.schedule}
+
+    def run_order(self, usual: TimingSettings, best_s: float | None) -> wire.Message:
+        """The message by which a runner times it, a repeat where it is one lap of several."""
+        timing, is_race = self.timing or usual, self.laps > 1
+        given = asdict(replace(timing, repeat=1) if is_race else timing)
+        best_s = None if self.fresh else best_s
+        return {"op": "run", "id": self.number, "timing": given, "best_s": best_s, "alone": is_race}
+
+    def made(self, message: wire.Message, artifact: bytes) -> None:
+        """Take in what a builder answered."""
+        self.artifact, self.blob = message.get("artifact", ""), artifact
+        self.resources = tuple(message.get("resources", ()))
 
     def spent(self, role: str, seconds: float) -> None:
         """Add the seconds that a worker took for it."""
@@ -101,9 +118,21 @@ class Jobs:
         return [job for job in self._pending.values() if job.state in (State.SUBMITTED, State.WITHDRAWN)]
 
     @property
-    def waits_for_builder(self) -> bool:
-        """True where any is to be built."""
-        return bool(self._to_build or self._ahead_to_build)
+    def waiting_for_builder(self) -> int:
+        """Candidates that no builder has begun with."""
+        return len(self._to_build) + len(self._ahead_to_build)
+
+    def are_enough_for(self, builders: int) -> bool:
+        """True where builders have work until another batch has been thought of, were all equally long in the making.
+
+        That takes about as long as building one: of two waiting for each, one is for those that are made in less.
+        """
+        return self.waiting_for_builder > 2 * builders
+
+    @property
+    def waiting_for_device(self) -> int:
+        """Candidates that are built, and that no device has begun with."""
+        return len(self._to_run)
 
     def forget(self) -> None:
         """Begin with another task, of which nothing is known."""
@@ -175,7 +204,8 @@ class Jobs:
     def withdraw(self, keep: int, under_way: Mapping[int | None, str]) -> None:
         """Begin nothing more of what is pending, but the `keep` submitted first; `under_way` are workers' roles by job.
 
-        One that a runner is at, or that has laps done, ends with the laps that it has.
+        One that a runner is at, or that has laps done, ends with the laps that it has. Nobody waits for one that a
+        builder is at.
         """
         for job in self._submitted()[keep:]:
             job.state = State.WITHDRAWN
@@ -186,6 +216,8 @@ class Jobs:
                     self.finish(job, ErrorCode.OK)
                 case None:
                     del self._pending[job.number]
+                case _:
+                    job.state = State.FORGOTTEN
         self._to_build = deque(job for job in self._to_build if job.state is State.SUBMITTED)
         self._to_run = [job for job in self._to_run if job.state is State.SUBMITTED]
 

@@ -112,6 +112,9 @@ class Measuring(Protocol):
     def pending(self) -> int: ...
 
     @property
+    def built(self) -> int: ...
+
+    @property
     def devices(self) -> int: ...
 
     @property

@@ -8,7 +8,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
 from types import TracebackType
 
 from ..records.file import ErrorCode
@@ -26,7 +25,7 @@ from .runners import LocalRunners, Runners, Worker, builds_elsewhere, start_proc
 from .scratch import Scratch, ScratchError
 from .task_orders import TaskOrders
 from .termination import OrderlyEnd
-from .timing import TimingSettings
+from .timing import ONCE, TimingSettings
 from .wire import GarbledError
 
 _MOST_KILLED_STARTS, _MOST_LATE_STARTS = 10, 3
@@ -47,8 +46,7 @@ class Measurer:
         """Called once, while the processes start, and not to raise anything."""
         self.device = ""
         self.versions: dict[str, str] = {}
-        self.building_s = 0.0
-        self.running_s = 0.0
+        self.building_s = self.running_s = 0.0
         self._tasks = TaskOrders()
         self._runners: Runners | None = None
         self._jobs = Jobs()
@@ -63,13 +61,11 @@ class Measurer:
         self._selector: selectors.BaseSelector | None = None
         self._scratch: Scratch | None = None
         self._orderly_end = OrderlyEnd()
-        self._process = 0
-        self._failed_starts = 0
+        self._process = self._failed_starts = 0
 
     def __enter__(self) -> Measurer:
         self._orderly_end.begin()
-        self._process = os.getpid()
-        self._ending, self._failure = False, None
+        self._process, self._ending, self._failure = os.getpid(), False, None
         try:
             self._open()
             builders = len(os.sched_getaffinity(0)) if self.options.builders is None else self.options.builders
@@ -78,13 +74,14 @@ class Measurer:
             if self.options.overlap:
                 self._thread = threading.Thread(target=self._serve, name="measurer", daemon=True)
                 self._thread.start()
+            if self.options.preflight is not None:
+                self._submit_preflight(*self.options.preflight())
             if self.meanwhile is not None:
                 self.meanwhile()
             with self._changed:
-                while not all(worker.ready for worker in self._workers):
+                while self._are_starting:
                     self._advance()
-            if self.options.preflight is not None:
-                self._preflight(*self.options.preflight())
+            self._check_preflight()
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
@@ -99,8 +96,7 @@ class Measurer:
             why = (isinstance(error, OSError) and error.strerror) or error
             raise MeasureError(f"measuring cannot begin: {why}") from error
         self._selector.register(self._bell, selectors.EVENT_READ, None)
-        make = self.options.runners
-        path = self._scratch.path
+        make, path = self.options.runners, self._scratch.path
         self._runners = LocalRunners(self.options, path) if make is None else make(self.options, path, self._ring)
 
     def __exit__(
@@ -109,18 +105,20 @@ class Measurer:
         self.close()
         self._orderly_end.end_with(value)
 
-    def _preflight(self, task: MeasureTask, schedule: str) -> None:
-        """Measure a tiny task once; PreflightError with a sentence if that does not work."""
+    def _submit_preflight(self, task: MeasureTask, schedule: str) -> None:
+        """Have a tiny task measured once, as soon as a builder and a runner are there."""
         self._use(task)
-        timing = TimingSettings(repeat=1, min_repeat_ms=0.0, stop_factor=None)
         with self._changed:
-            self._jobs.submit([schedule], True, 1, timing, self._tasks.number)
+            self._jobs.submit([schedule], True, 1, ONCE, self._tasks.number)
         self._ring()
-        (found,) = self.results()
+
+    def _check_preflight(self) -> None:
+        """Take its result; PreflightError with a sentence if that did not work."""
+        for found in self.results():
+            if not found.ok:
+                raise PreflightError(what_is_wrong(found, self.options.backend, self.device))
         self.building_s = self.running_s = 0.0
         self._tasks.task = None
-        if not found.ok:
-            raise PreflightError(what_is_wrong(found, self.options.backend, self.device))
 
     def close(self) -> None:
         """End every worker and remove all files; harmless when repeated, and in a forked child, whose they are not."""
@@ -165,15 +163,19 @@ class Measurer:
         self._tasks.use(task, self._runners.use(task, self.options.check))
         self._jobs.forget()
 
-    def begin(self, workload: str, schedules: Sequence[str]) -> None:
+    def begin(self, workload: str, schedules: Sequence[str]) -> bool:
         """Build candidates of the task that will be used first while other workers start, until they are submitted.
 
-        To be called by `meanwhile`. Nothing of it where builds and runs take turns.
+        To be called by `meanwhile`. Waits while builders have enough of them for now; False where all workers are there
+        then. Nothing of it where builds and runs take turns.
         """
-        if self.options.overlap:
-            with self._changed:
+        with self._changed:
+            if self.options.overlap:
                 self._jobs.begin(schedules, self._tasks.begin(workload))
-            self._ring()
+                self._ring()
+                while self._is_opening and self._jobs.are_enough_for(self.builders):
+                    self._advance()
+            return self._is_opening
 
     @property
     def best_s(self) -> float | None:
@@ -191,9 +193,22 @@ class Measurer:
             return len(self._jobs) + len(self._jobs.done)
 
     @property
+    def built(self) -> int:
+        """Number of these that wait for a device."""
+        return self._jobs.waiting_for_device
+
+    @property
     def devices(self) -> int:
         """Number of devices that run candidates at once."""
         return 1 if self._runners is None else self._runners.devices
+
+    @property
+    def _are_starting(self) -> bool:
+        return not all(worker.ready for worker in self._workers)
+
+    @property
+    def _is_opening(self) -> bool:
+        return self._are_starting or bool(self._jobs)
 
     @property
     def builders(self) -> int:
@@ -304,8 +319,7 @@ class Measurer:
         busy = {worker.role for worker in self._workers if worker.job is not None}
         start_s = time.monotonic()
         soonest_s = min(worker.deadline_s for worker in self._workers)
-        is_idle = not busy and all(worker.ready for worker in self._workers)
-        assert self._thread is not None or not is_idle, "nothing is under way, so nothing would ever be reported"
+        assert self._thread or busy or self._are_starting, "nothing is under way, so nothing would ever be reported"
         wait_s = None if soonest_s == float("inf") else max(0.0, soonest_s - start_s)
         # A process that was stopped beyond a deadline is told of nothing, whatever came meanwhile (epoll, after EINTR).
         events = self._selector.select(wait_s) or self._selector.select(0)
@@ -338,25 +352,15 @@ class Measurer:
         overlap = self.options.overlap
         running = any(w.role == "runner" and w.job is not None for w in self._workers)
         for worker in [w for w in self._workers if w.role == "builder" and w.idle]:
-            if self._jobs.waits_for_builder and (overlap or not running):
-                job = self._jobs.next_to_build()
-                order: wire.Message = {"op": "build", "id": job.number, "schedule": job.schedule}
-                self._give(worker, job, order, self.options.build_timeout_s)
+            if self._jobs.waiting_for_builder and (overlap or not running):
+                new = self._jobs.next_to_build()
+                self._give(worker, new, new.build_order(), self.options.build_timeout_s)
         building = any(w.role == "builder" and w.job is not None for w in self._workers)
         for worker in [w for w in self._workers if w.role == "runner" and w.idle]:
-            if overlap or not (building or self._jobs.waits_for_builder):
-                self._run_next(worker)
-
-    def _run_next(self, runner: Worker) -> None:
-        if (job := self._jobs.next_to_run()) is None:
-            return
-        timing = job.timing or self.options.timing
-        if job.laps > 1:
-            timing = replace(timing, repeat=1)
-        best_s = None if job.fresh else self.best_s
-        order: wire.Message = {"op": "run", "id": job.number, "timing": asdict(timing), "best_s": best_s}
-        order["alone"] = job.laps > 1
-        self._give(runner, job, order, self.options.run_timeout_s, job.blob)
+            may_run = overlap or not (building or self._jobs.waiting_for_builder)
+            if may_run and (job := self._jobs.next_to_run()) is not None:
+                order = job.run_order(self.options.timing, self.best_s)
+                self._give(worker, job, order, self.options.run_timeout_s, job.blob)
 
     def _give(self, worker: Worker, job: Job, order: wire.Message, timeout_s: float, blob: bytes = b"") -> None:
         worker.timeout_s = timeout_s
@@ -412,8 +416,7 @@ class Measurer:
         error = ErrorCode(message["code"])
         job.spent(worker.role, message["seconds"])
         if worker.role == "builder":
-            job.artifact, job.blob = message.get("artifact", ""), blob
-            job.resources = tuple(message.get("resources", ()))
+            job.made(message, blob)
         if message.get("tainted") or error is ErrorCode.DEVICE_LOST:
             self._restart(worker)
         if error is not ErrorCode.OK:
@@ -453,15 +456,14 @@ class Measurer:
         if not worker.ready:
             self._failed_starts += 1
             if not (self.device or self.versions) or self._failed_starts >= _MOST_LATE_STARTS:
-                late_s = self.options.start_timeout_s
-                how = worker.exit_reason()
-                raise WorkerStartError(f"the {worker.role} process did not start within {late_s:g} s: {how}")
-        elif worker.role == "builder":
-            limit = f"building took longer than {worker.timeout_s:g} s"
-            self._fail_in(worker, ErrorCode.COMPILE_TIMEOUT, limit)
+                late = f"within {self.options.start_timeout_s:g} s: {worker.exit_reason()}"
+                raise WorkerStartError(f"the {worker.role} process did not start {late}")
         else:
-            limit = f"running took longer than {worker.timeout_s:g} s"
-            self._fail_in(worker, ErrorCode.RUN_TIMEOUT, limit)
+            builds = worker.role == "builder"
+            error = ErrorCode.COMPILE_TIMEOUT if builds else ErrorCode.RUN_TIMEOUT
+            self._fail_in(
+                worker, error, f"{'building' if builds else 'running'} took longer than {worker.timeout_s:g} s"
+            )
         self._restart(worker)
 
     def _fail_in(self, worker: Worker, error: ErrorCode, message: str) -> None:
@@ -489,9 +491,7 @@ class Measurer:
 
     def _start(self, role: str) -> None:
         assert self._selector is not None and self._scratch is not None and self._runners is not None
-        is_runner = role == "runner"
-        worker = self._runners.start() if is_runner else start_process(role, self.options, self._scratch.path)
-        self._add(worker)
+        self._add(self._runners.start() if role == "runner" else start_process(role, self.options, self._scratch.path))
 
     def _add(self, worker: Worker) -> None:
         assert self._selector is not None

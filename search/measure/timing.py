@@ -43,6 +43,8 @@ class TimingSettings:
             raise ValueError(f"stop_factor must be above 1, or None to time all to the end, got {self.stop_factor}")
 
 
+ONCE = TimingSettings(repeat=1, min_repeat_ms=0.0, stop_factor=None)
+"""Those of a kernel that only has to run."""
 GPU_TIMING = TimingSettings(min_repeat_ms=3.0, warm_up_ms=2.0, stop_factor=1.5, probing_ms=0.0)
 """For devices with a clock of their own, which nothing else uses: hundreds of runs of a short kernel in a repeat, and a
 slow one is known to be so by the shortest of three probes. Of a trial of 17 to 34 ms (H200, 5 ms a repeat) timing was

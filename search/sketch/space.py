@@ -72,6 +72,14 @@ class Costing(Protocol):
 
 
 @runtime_checkable
+class Coded(Protocol):
+    """A space that has an idea of which rows are built to the same code, though their schedules differ."""
+
+    def code(self, row: npt.NDArray[np.int64]) -> str:
+        """Return a text that is the same for rows of the same code, be they of several spaces."""
+
+
+@runtime_checkable
 class Described(Protocol):
     """A space whose rows have a description of their own in records, as configs of templates do."""
 
@@ -177,6 +185,10 @@ class GuardedSpace:
 
     def schedule(self, row: npt.NDArray[np.int64]) -> str:
         return self._ask(self._space.schedule, row)
+
+    def code(self, row: npt.NDArray[np.int64]) -> str:
+        """A text that is the same for rows of the same code: the schedule where the space has no idea."""
+        return self._ask(self._space.code if isinstance(self._space, Coded) else self._space.schedule, row)
 
     def estimate(self, rows: Rows) -> Floats | None:
         """Rough seconds `(n,)` of legal rows; None where the space has no idea."""

@@ -182,6 +182,15 @@ class Strategy(ABC):
             return taken
         raise SpaceError(f"no sketch is left to search: {'; '.join(self._failures)}")
 
+    def longest_first(self, proposals: Sequence[Proposal]) -> list[Proposal]:
+        """The same proposals, those first that take long to be built, as far as their spaces know."""
+        seconds = [0.0] * len(proposals)
+        for n, proposal in enumerate(proposals):
+            space = self.spaces[proposal.space]
+            found = self._asked(space.number, partial(space.build_seconds, matrix([proposal.row])))
+            seconds[n] = 0.0 if found is None else float(found[0])
+        return [proposals[n] for n in sorted(range(len(proposals)), key=lambda n: -seconds[n])]
+
     def put_back(self, proposals: Sequence[Proposal]) -> None:
         """Propose these again before all others: they were not measured."""
         self._left = [*proposals, *self._left]
@@ -209,14 +218,15 @@ class Strategy(ABC):
         return found
 
     def _take(self, proposals: list[Proposal], space: int, row: tuple[int, ...]) -> bool:
-        """Append a candidate, unless it was seen, or says the same as one that was."""
+        """Append a candidate, unless it was seen, or is built to the code of one that was."""
         if (space, row) in self._seen:
             return False
         self._seen.add((space, row))
         schedule = self._asked(space, partial(self.spaces[space].schedule, matrix([row])[0]))
-        if schedule is None or schedule in self._schedules:  # its space failed, or another row says the same
-            return False
-        self._schedules.add(schedule)
+        code = self._asked(space, partial(self.spaces[space].code, matrix([row])[0]))
+        if schedule is None or code is None or not self._schedules.isdisjoint((schedule, code)):
+            return False  # its space failed, or another row says the same, or comes to the same code
+        self._schedules |= {schedule, code}
         proposals.append(Proposal(space, row, schedule))
         return True
 

@@ -21,10 +21,11 @@ from ..strategies.evolution import Evolution, EvolutionSettings
 from ..strategies.make import strategy_maker
 from ..strategies.strategy import Proposal, Strategy
 from . import callback
+from .backlog import Backlog
 from .deadline import Deadline
 from .displays import progress_of
 from .learning import Learning
-from .options import BATCH, GROWTH, Tunable, TuningError, TuningOptions, TuningResult, TuningTask
+from .options import Tunable, TuningError, TuningOptions, TuningResult, TuningTask
 from .progress import TuningState
 from .record_keeping import RecordKeeping
 from .resuming import recall, resumed_from
@@ -45,16 +46,6 @@ __all__ = [
 _HOPELESS_BATCHES = 3
 """Batches of failures and nothing else after which a search ends. A choice: limits leave few candidates that fail, so
 that 48 failures in a row have one cause."""
-
-_LONG = BATCH * GROWTH
-"""Trials of a search, or of a task so far, from which on all builders are kept at work while the next batch is thought
-of: those after which batches grow.
-
-What is learned then lags by a batch and as many candidates as there are builders. Of 12 simulated searches of 512
-trials (six products and convolutions, 15 builders) with half a batch each took less time so, 25.0 s for 29.0 in the
-mean, and the best after 512 was 0.999 times the other; after 32, 64 and 128 it was 1.010, 1.003 and 1.011. With a whole
-one 15.9 of 16 builders are at work once a search is on its way, with half of it 14.9 (a convolution, an H200).
-"""
 
 _MOST_REFUSED = 4
 """Candidates that turned out not to be legal, for each trial asked for, after which a search ends. A choice."""
@@ -111,7 +102,15 @@ class TaskTuner:
         kept = task.target.startswith("llvm") and measurer.options.runners is None  # kernels, by the runner here
         later_laps = 1 / measurer.options.timing.repeat if kept else 1.0
         self.run_off = RunOff(
-            task, options, self.state, self.trials, self._deadline, self._progress, self._records, later_laps
+            task,
+            options,
+            self.state,
+            self.trials,
+            self._deadline,
+            self._progress,
+            self._records,
+            later_laps,
+            lambda: self.measurer.builders,
         )
         model = options.cost_model
         self.model = make_model(model, options.seed) if isinstance(model, str) else model
@@ -124,11 +123,12 @@ class TaskTuner:
         self._to_recall: list[Record] = []
         self._until = self._asked = self.state.total
 
-    def prepare(self, begin: Callable[[Sequence[str]], object]) -> None:
+    def prepare(self, begin: Callable[[Sequence[str]], bool]) -> None:
         """Do what needs no worker while they start: choose the untuned schedule, and think of what is measured first.
 
-        `begin` is told the schedules of candidates as they are known, for builders to begin with. Where records may
-        speak for other candidates only the untuned one is chosen. The search meets again what is raised here.
+        `begin` is told the schedules of candidates as they are known, for builders to begin with, and says whether
+        others are wanted. Where records may speak for other candidates only the untuned one is chosen. The search meets
+        again what is raised here.
         """
         records = self.options.records
         known = records is not None and os.path.exists(records) and os.path.getsize(records) > 0
@@ -138,15 +138,22 @@ class TaskTuner:
             else:
                 self._think_first(begin)
 
-    def _think_first(self, begin: Callable[[Sequence[str]], object]) -> None:
+    def _think_first(self, begin: Callable[[Sequence[str]], bool]) -> None:
         """Propose what is measured before anything is known: a batch, or as many as keep all builders at work."""
-        begin([self.task.default_schedule])
+        wanted = begin([self.task.default_schedule])
         self.strategy.skip(self.task.default_schedule)
         thought: list[Proposal] = []
+        backlog = self._backlog
         try:
-            while len(thought) <= self._low_water - bool(thought) and (found := self._first(thought)):
-                begin([each.schedule for each in found])
+            while len(thought) < backlog.most_unled_while(wanted) and (found := self._first(thought)):
                 thought += found
+                if (
+                    len(thought) - len(found) <= backlog.low_water < len(thought)
+                ):  # builders have enough to do meanwhile
+                    self._begin_learning()
+                    if self.measurer.options.overlap:
+                        self.task.measured()  # makes the data that candidates are checked with
+                wanted = begin([each.schedule for each in found])
         finally:
             self.strategy.put_back(thought)
         self._begin_learning()
@@ -306,27 +313,13 @@ class TaskTuner:
             self._put_back()
 
     def _keep_ahead(self) -> None:
-        """Have a batch more measured where too little is pending: a batch for each device, of the last one half of it.
-
-        In long searches the whole of it, with as many more as there are builders, so that all of them have work while
-        the next batch is thought of, which takes as long as measuring one: a short search learns from what it waits
-        for. Where builds and runs take turns, a batch is done before the next one.
-        """
-        while self.measurer.pending <= self._low_water and self._submit():
+        """Have a batch more measured where too little is under way."""
+        while self._backlog.is_low and self._submit():
             pass
 
     @property
-    def _low_water(self) -> int:
-        """Candidates under way up to which more are proposed."""
-        if not self.measurer.options.overlap:
-            return 0
-        size = self.options.batch_after(self.state.done)
-        own = size + self.measurer.builders if self._is_long else size // 2
-        return (self.measurer.devices - 1) * size + own
-
-    @property
-    def _is_long(self) -> bool:
-        return max(self._asked, self.state.done) >= _LONG
+    def _backlog(self) -> Backlog:
+        return Backlog(self.measurer, self.options, self.trials, self._asked)
 
     def _put_back(self) -> None:
         """Let what was proposed and not measured be proposed again: it was withdrawn, or measuring was interrupted."""
@@ -355,6 +348,7 @@ class TaskTuner:
         count = self._may_propose()
         if count <= 0:
             return False
+        is_last = count == self._room() - len(self._waiting)
         start_s = time.monotonic()
         self._show_phase("searching")
         self.state.begin_round()
@@ -370,7 +364,7 @@ class TaskTuner:
         except SpaceError as error:
             self._unsearchable = str(error)
         self._used_up = len(untuned) + len(proposals) < count
-        self._measure(proposals)
+        self._measure(self.strategy.longest_first(proposals) if is_last else proposals)
         self.state.search_s += time.monotonic() - start_s
         self._show_phase("measuring")
         return bool(untuned or proposals)

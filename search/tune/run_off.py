@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
@@ -44,6 +44,8 @@ class RunOff:
     records: RecordKeeping
     later_laps: float
     """Part of the time of a trial's run that a lap after the first takes: all, where kernels are loaded anew."""
+    builders: Callable[[], int] = lambda: 1
+    """The number of those that build its schedules at once."""
     last_winner: Record | None = None
     known_to_winner: int = 0
     """Trials before the last winner."""
@@ -55,12 +57,17 @@ class RunOff:
 
     @property
     def expected_s(self) -> float:
-        """Seconds that it may take now, as its schedules took when they were tried, a repeat a lap."""
+        """Seconds that it may take now, as its schedules took when they were tried, a repeat a lap.
+
+        Builders are at other candidates that take as long: of n the first is free after an n-th of that, the second
+        after two.
+        """
         finalists = [] if self.settled or self.state.best is None else self._finalists()
         if len(finalists) < 2:
             return 0.0
+        longest_s, builders = max(r.build_s for r in finalists), max(1, self.builders())
         laps = 1 + (self.options.final_laps - 1) * self.later_laps
-        return sum(r.build_s + laps * r.run_s for r in finalists)
+        return longest_s * (1 + len(finalists) / builders) + laps * sum(r.run_s for r in finalists)
 
     def winner(self, best: Record, measurer: Measuring) -> Record:
         """Time the best trials and the untuned schedule in turn, record it, and return the winner, by the median lap.

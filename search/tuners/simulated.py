@@ -46,6 +46,11 @@ class SimulatedMeasurer:
         """Number of candidates submitted and not yet given back."""
         return len(self._waiting) + len(self._done)
 
+    @property
+    def built(self) -> int:
+        """None wait for a device."""
+        return 0
+
     def use(self, task: MeasureTask) -> None:
         """Take over a task, of which nothing is asked."""
 

@@ -114,8 +114,9 @@ def test_once_all_is_withdrawn_nothing_is_built_for_later(tmp_path: Path) -> Non
         measurer.use(doubling())
         assert len(measurer.submit(early[:1])) == 1
         measurer.withdraw()
+        assert not list(measurer.results())  # without waiting for builders
         log.write_text("build z\n")
-        assert not list(measurer.results()) and measurer.measure([schedule(log, "e")])[0].ok
+        assert measurer.measure([schedule(log, "e")])[0].ok
         wait_until(lambda: not any(each.job is not None for each in measurer._workers))
         assert not {"build c", "build d", "run a", "run b"} & set(noted(log))
 
@@ -133,3 +134,15 @@ def test_nothing_is_begun_where_builds_and_runs_take_turns(tmp_path: Path) -> No
         measurer.use(doubling())
         assert measurer.measure([schedule(log, "b")])[0].ok
         assert noted(log) == ["build b", "run b"]
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_others_are_wanted_until_workers_are_there(tmp_path: Path, overlap: bool) -> None:
+    """Also where more wait for builders than these are at, which they would be given more of later."""
+    log = tmp_path / "log"
+    held = [schedule(log, str(n), "after=build_z") for n in range(9)]
+    measurer, wanted = Measurer(replace(OPTIONS, overlap=overlap)), []
+    measurer.meanwhile = lambda: wanted.append(measurer.begin("workload", held))
+    with measurer:
+        assert wanted == [not overlap] and not measurer.begin("workload", [])
+        log.write_text("build z\n")

@@ -12,7 +12,9 @@ from fake_space import SIZES, Failing, FakeSpace, Knowing
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.search.cost_model import CostModel, make_model, relative_speed
+from loopwright.backends.build import lower_to_kernel
+from loopwright.backends.cuda.compile import print_cuda
+from loopwright.search.cost_model import CostModel, Floats, make_model, relative_speed
 from loopwright.search.cost_model.grounded import Grounded
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import Role
@@ -154,6 +156,46 @@ def test_what_asks_a_model_that_knows_finds_the_optimum_sooner_than_chance() -> 
     chance = np.median([best_s("random", seed) for seed in range(8)])
     for name in ("evolution", "annealing"):
         assert max(best_s(name, seed) for seed in range(2)) < 1.05 < 1.3 < chance, name
+
+
+class Coded(ListedSpace):
+    """A space whose last decision makes no difference to the code."""
+
+    def code(self, row: Rows) -> str:
+        return str(row[:-1])
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_of_rows_that_are_built_to_the_same_code_one_is_proposed(name: str) -> None:
+    spaces = [Coded("a"), Coded("b")]
+    found = [p.row[:-1] for p in searched(made(name, spaces), spaces, 4)]
+    assert len(found) == len(set(found)) == 64
+
+
+def test_what_a_pragma_allows_beyond_all_loops_makes_no_other_code() -> None:
+    task = lw.SearchTask(product, target="cuda model=h200")
+    sketch = task.sketches[-1]
+    (unroll,) = [n for n, hole in enumerate(sketch.holes) if hole.kind == "unroll"]
+    found: dict[str, set[str]] = {}
+    rows = np.repeat(sketch.sample(np.random.default_rng(0), 3), sketch.sizes[unroll], axis=0)
+    rows[:, unroll] = np.arange(len(rows)) % sketch.sizes[unroll]
+    for row in rows:
+        text = print_cuda(lower_to_kernel(task.schedule_module(sketch.schedule(row)), task.target)).source
+        found.setdefault(sketch.code(row), set()).add(text)
+    assert all(len(texts) == 1 for texts in found.values()) and 3 <= len(found) < len(rows)
+
+
+def test_what_takes_long_to_be_built_is_put_first() -> None:
+    class Long(FakeSpace):
+        def build_seconds(self, rows: Rows) -> Floats:
+            return 1.0 + rows[:, 0]
+
+    strategy = made("random", [Long("long"), FakeSpace("unknown")])
+    proposals = strategy.propose(make_model("linear"), 32)
+    ordered = strategy.longest_first(proposals)
+    took = [1.0 + p.row[0] if p.space == 0 else 0.0 for p in ordered]
+    assert took == sorted(took, reverse=True) and set(ordered) == set(proposals)
+    assert [p for p in ordered if p.space] == [p for p in proposals if p.space]
 
 
 def test_generations_are_bred_from_the_fastest() -> None:

@@ -20,6 +20,7 @@ from fake_space import Failing, FakeSpace, Knowing
 from patience import PATIENCE_S, wait_until
 from processes import marked_processes
 
+from loopwright.search.measure.measurer import Measurer
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import ErrorCode, RecordWarning, Role
 from loopwright.search.strategies.strategy import Proposal
@@ -114,6 +115,8 @@ def test_a_long_search_keeps_all_builders_at_work_while_it_thinks(
     monkeypatch: pytest.MonkeyPatch, trials: int, first: int, ahead: int
 ) -> None:
     """While workers start it thinks of as many batches as it begins with."""
+    monkeypatch.setattr(Measurer, "begin", lambda *_: True)  # they have not started yet
+    monkeypatch.setattr(Measurer, "built", 0)
     noted = noted_proposals(monkeypatch)
     tune(doubling(FakeSpace()), quietly(num_measure_trials=trials), replace(MEASURE, overlap=True, builders=3))
     assert (
