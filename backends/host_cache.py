@@ -9,6 +9,7 @@ from pathlib import Path
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _THREADS = Path("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
+_ONLINE = Path("/sys/devices/system/cpu/online")
 _LEVELS = 4
 _UNKNOWN_BYTES = 32 << 20
 """A last-level cache where the system does not say: that of one chiplet of a Zen 4 (AMD's data sheets)."""
@@ -32,6 +33,13 @@ def cache_bytes_a_core(level: int) -> int:
         return _by_glibc(level)
     threads = max(1, _cpus_in(_text(_THREADS)))
     return _parse_size(found["size"]) // max(1, _cpus_in(found["shared_cpu_list"]) // threads)
+
+
+@cache
+def cores_of_cache(level: int) -> int:
+    """Return the CPUs of the system that share a data cache, hardware threads each; 0 where all of them do."""
+    sharing = _cpus_in(_reported(level).get("shared_cpu_list", ""))
+    return sharing if sharing < _cpus_in(_text(_ONLINE)) else 0
 
 
 def host_cache_bytes() -> int:

@@ -38,6 +38,7 @@ def _cpu(measure: bool) -> dict[str, Any]:
         "l1_bytes": target.l1_bytes,
         "l2_bytes": target.l2_bytes,
         "l3_bytes": target.l3_bytes,
+        "l3_cores": target.l3_cores,
     }
     if measure:
         limits = limits_for(target, ["float32"])
@@ -87,7 +88,7 @@ def _as_text(device: dict[str, Any]) -> str:
         lines.append(
             f"  {device['cores']} cores for this process, {device['vector_registers']} vectors of "
             f"{device['vector_bits']} bits, L1 {device['l1_bytes'] >> 10} KiB, L2 {device['l2_bytes'] >> 10} KiB a core"
-            + (f", L3 {device['l3_bytes'] >> 20} MiB for all" if device["l3_bytes"] else "")
+            + (f", L3 {device['l3_bytes'] >> 20} MiB for {device['l3_cores'] or 'all'}" if device["l3_bytes"] else "")
         )
     else:
         lines.append(

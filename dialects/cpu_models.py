@@ -11,6 +11,8 @@ class CpuModel:
 
     `base` is the processor of LLVM's that has these features and no others: one by the model's own name may have more.
     `units` are features for products of small matrices, which only kernels may use whose schedule asks for them.
+    `fma_bytes` are the bytes of results of multiply-adds that begin in a cycle, `load_bytes` those that are loaded from
+    the first-level cache; 0 for two whole vectors, which is what most cores do.
     """
 
     arch: str
@@ -19,6 +21,8 @@ class CpuModel:
     vector_bytes: int = 16
     vector_registers: int = 32
     units: str = ""
+    fma_bytes: int = 0
+    load_bytes: int = 0
 
 
 _BASE = "64bit cmov cx8 fxsr mmx sse sse2"
@@ -52,33 +56,40 @@ _BF16 = f"{_VNNI} avx512bf16"
 _AMX = f"{_BF16} avxvnni amx-bf16 amx-int8 amx-tile"
 
 
-def _named(like: CpuModel, names: str, units: str = "") -> dict[str, CpuModel]:
-    return dict.fromkeys(names.split(), replace(like, units=units))
+def _named(like: CpuModel, names: str, units: str = "", fma_bytes: int = 0, load_bytes: int = 0) -> dict[str, CpuModel]:
+    return dict.fromkeys(names.split(), replace(like, units=units, fma_bytes=fma_bytes, load_bytes=load_bytes))
 
 
 CPU_MODELS: dict[str, CpuModel] = {
     **LEVELS,
     # Processors of LLVM's X86.td with at least the level's features; code for them uses no more than the level's.
+    # Half as wide as their registers are Zen 1 and Gracemont (two of 128 bits) and Zen 4 (of 256); Intel's client
+    # processors with AVX-512 have one unit for 512 bits, and load two (Software Optimization Guides for AMD families
+    # 17h and 19h; Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter 2). Of Skylake's servers some
+    # have one, too, which no instruction tells.
     **_named(LEVELS["x86-64-v2"], "nehalem westmere sandybridge ivybridge silvermont goldmont tremont"),
-    **_named(LEVELS["x86-64-v3"], "haswell broadwell skylake znver1 znver2 znver3"),
-    **_named(LEVELS["x86-64-v3"], "alderlake raptorlake gracemont", "avxvnni"),
+    **_named(LEVELS["x86-64-v3"], "haswell broadwell skylake znver2 znver3"),
+    **_named(LEVELS["x86-64-v3"], "znver1", fma_bytes=32, load_bytes=32),
+    **_named(LEVELS["x86-64-v3"], "alderlake raptorlake", "avxvnni"),
+    **_named(LEVELS["x86-64-v3"], "gracemont", "avxvnni", 32, 32),
     **_named(LEVELS["x86-64-v4"], "skylake-avx512"),
-    **_named(LEVELS["x86-64-v4"], "cascadelake icelake-client icelake-server tigerlake rocketlake", _VNNI),
-    **_named(LEVELS["x86-64-v4"], "cooperlake znver4", _BF16),
+    **_named(LEVELS["x86-64-v4"], "cascadelake icelake-server", _VNNI),
+    **_named(LEVELS["x86-64-v4"], "icelake-client tigerlake rocketlake", _VNNI, 64),
+    **_named(LEVELS["x86-64-v4"], "cooperlake", _BF16),
+    **_named(LEVELS["x86-64-v4"], "znver4", _BF16, 64, 64),
     **_named(LEVELS["x86-64-v4"], "znver5", f"{_BF16} avxvnni"),
     **_named(LEVELS["x86-64-v4"], "sapphirerapids emeraldrapids graniterapids", _AMX),
     # Arm's technical reference manuals: Armv8.0-A.
     **_named(CpuModel("aarch64", "generic", _V8), "cortex-a35 cortex-a53 cortex-a57 cortex-a72 cortex-a73"),
     # Arm's technical reference manuals: Armv8.2-A with half precision and dot products, and its successors, whose
-    # SVE is not used.
-    **_named(CpuModel("aarch64", "generic", _V8_2), "cortex-a55 cortex-a75 cortex-a76 cortex-a77 cortex-a78 cortex-x1"),
-    **_named(
-        CpuModel("aarch64", "generic", _V8_2),
-        "cortex-a510 cortex-a710 cortex-a715 cortex-a720 cortex-x2 cortex-x3",
-        "bf16 i8mm",
-    ),
+    # SVE is not used. Cortex-X and Neoverse V have four units of 128 bits (their software optimization guides).
+    **_named(CpuModel("aarch64", "generic", _V8_2), "cortex-a55 cortex-a75 cortex-a76 cortex-a77 cortex-a78"),
+    **_named(CpuModel("aarch64", "generic", _V8_2), "cortex-x1", fma_bytes=64),
+    **_named(CpuModel("aarch64", "generic", _V8_2), "cortex-a510 cortex-a710 cortex-a715 cortex-a720", "bf16 i8mm"),
+    **_named(CpuModel("aarch64", "generic", _V8_2), "cortex-x2 cortex-x3", "bf16 i8mm", 64),
     **_named(CpuModel("aarch64", "generic", _V8_2), "neoverse-n1 neoverse-e1"),
-    **_named(CpuModel("aarch64", "generic", _V8_2), "neoverse-n2 neoverse-v1 neoverse-v2", "bf16 i8mm"),
+    **_named(CpuModel("aarch64", "generic", _V8_2), "neoverse-n2", "bf16 i8mm"),
+    **_named(CpuModel("aarch64", "generic", _V8_2), "neoverse-v1 neoverse-v2", "bf16 i8mm", 64),
     # SiFive's U74-MC core complex manual: RV64GC with Zba and Zbb.
     "sifive-u74": CpuModel("riscv64", "generic-rv64", f"{_RV64GC} zba zbb"),
 }

@@ -37,6 +37,9 @@ WIDEST_BYTES = 8
 LINE_BYTES = 64
 """A cache line of a CPU."""
 
+VECTORS_PER_CYCLE = 2
+"""Vectors that a CPU multiplies and adds in a cycle, and that it loads, where its model does not say otherwise."""
+
 
 _DIGITS = 19
 """Of a size: more than this is none, and takes long to read."""
@@ -73,6 +76,8 @@ class Target:
     l2_bytes: int = 524288
     l3_bytes: int = 0
     """Of a CPU, the cache that its cores share; the others are each core's own."""
+    l3_cores: int = 0
+    """Of a CPU, the cores that share one, where it has several; 0 for all of them."""
     max_threads_per_block: int = 0
     max_shared_bytes: int = 0
     warp_size: int = 1
@@ -139,6 +144,25 @@ class Target:
     def is_gpu(self) -> bool:
         """True where kernels are launches of blocks of threads."""
         return self.kind in _GPU_KINDS if self.is_ours else self._installed.is_gpu
+
+    @property
+    def l3_bytes_a_core(self) -> int:
+        """Of a CPU, what one of the cores that work has of the cache that they share."""
+        return self.l3_bytes // min(self.cores, self.l3_cores or self.cores)
+
+    @property
+    def fma_per_cycle(self) -> float:
+        """Of a CPU, the multiply-adds of whole vectors that begin in a cycle."""
+        return self._per_cycle("fma_bytes")
+
+    @property
+    def loads_per_cycle(self) -> float:
+        """Of a CPU, the whole vectors that are loaded from the first-level cache in a cycle."""
+        return self._per_cycle("load_bytes")
+
+    def _per_cycle(self, name: str) -> float:
+        each = getattr(CPU_MODELS.get(self.model), name, 0)
+        return each / self.vector_bytes if each else VECTORS_PER_CYCLE
 
     @property
     def is_ours(self) -> bool:

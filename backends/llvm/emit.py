@@ -30,8 +30,9 @@ from .turned_loads import turned_loads
 from .types import buffer_bytes
 from .work import threads_worth
 
-_LDEXP = frozenset({"avx512f", "avx512vl"})
-"""Features of vscalefps for vectors of any width (Intel 64 and IA-32 manual, volume 2, VSCALEFPS)."""
+_AVX512 = frozenset({"avx512f", "avx512vl", "fma"})
+"""Features of AVX-512's floats in vectors of any width (Intel 64 and IA-32 manual, volume 2, VSCALEFPS, VRCP14PS); for
+LLVM it is off where multiply-adds are."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def emit(module: ModuleOp, check_addresses: bool = False) -> KernelText:
     target = target_of(module)
     name = function.sym_name.data
     cpu = cpu_of(target)
-    text = Module(max(1, target.cores), name, check_addresses, has_ldexp=_LDEXP.issubset(cpu.features))
+    text = Module(max(1, target.cores), name, check_addresses, has_avx512=_AVX512.issubset(cpu.features))
     body = Function(text)
     parameters = []
     for number, argument in enumerate(function.body.block.args):

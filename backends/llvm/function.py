@@ -50,8 +50,8 @@ class Module:
     threads: int
     name: str
     check_addresses: bool = False
-    has_ldexp: bool = False
-    """The processor multiplies vectors by powers of two in one instruction."""
+    has_avx512: bool = False
+    """The processor has AVX-512 for vectors of any width."""
     symbols: dict[str, str] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)
     metadata: list[str] = field(default_factory=list)

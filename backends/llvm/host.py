@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...dialects.cpu_models import CPU_MODELS, GENERIC, UNITS, features_of_cpu
 from ...dialects.target import Target
-from ..host_cache import cache_bytes, cache_bytes_a_core
+from ..host_cache import cache_bytes, cache_bytes_a_core, cores_of_cache
 from .cpu import CpuFeatures, architecture, cpu_for, host_features, host_model
 
 
@@ -24,6 +24,7 @@ def host_target(cores: int | None = None) -> Target:
         l1_bytes=cache_bytes_a_core(1) or known.l1_bytes,
         l2_bytes=cache_bytes_a_core(2) or known.l2_bytes,
         l3_bytes=cache_bytes(3),
+        l3_cores=cores_of_cache(3),
         features=_other_units(),
     )
 

@@ -58,14 +58,18 @@ _ROUNDER = 12582912.0 + 254.0
 """1.5 * 2^23 + 2 * 127: adding it rounds a small float to an integer n, and n + 254 then stands in the low bits."""
 _ROUNDED_ZERO = 0x4B400000 + 254
 """The bits of _ROUNDER."""
+_MASKS = {4: "i8", 8: "i8", 16: "i16"}
+"""Types of the masks of VSCALEFPS by its lanes."""
+_AS_USUAL = ", i32 4"
+"""Rounding as the processor is told elsewhere, which the widest one is told."""
 
 
 class Writer(FunctionText):
     """Straight-line LLVM code on `lanes` single-precision values."""
 
-    def __init__(self, lanes: int, has_ldexp: bool = False) -> None:
+    def __init__(self, lanes: int, has_avx512: bool = False) -> None:
         super().__init__()
-        self.has_ldexp = has_ldexp
+        self.has_avx512 = has_avx512
         self.lanes = None if lanes == 1 else lanes
         self.real = shape_text(lanes, "float")
         self.integer = shape_text(lanes, "i32")
@@ -123,6 +127,42 @@ class Writer(FunctionText):
         self.needs[symbol] = f"declare {self.real} {symbol}({self.real}, {self.integer})"
         return self.put(f"call {self.real} {symbol}({self.real} {a}, {self.integer} {n})")
 
+    def join(self, parts: Sequence[str], lanes: int) -> str:
+        """Return vectors of so many lanes each, a power of two of them, as one."""
+        *several, last = parts
+        if not several:
+            return last
+        kind, places = shape_text(lanes, "float"), ", ".join(f"i32 {n}" for n in range(2 * lanes))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        wider = [self.put(f"shufflevector {kind} {a}, {kind} {b}, <{2 * lanes} x i32> <{places}>") for a, b in pairs]
+        return self.join(wider, 2 * lanes)
+
+    def scalef(self, value: str, n: str) -> str | None:
+        """Return value * 2^n for whole numbers n in floats, by AVX-512; None for lanes that fill no registers.
+
+        LLVM's own takes integers, which the instruction turns back into these floats.
+        """
+        lanes = self.lanes or 1
+        width = min(lanes, max(_MASKS))
+        if width not in _MASKS or lanes & (lanes - 1):
+            return None
+        part, mask = shape_text(width, "float"), _MASKS[width]
+        symbol = f"@llvm.x86.avx512.mask.scalef.ps.{32 * width}"
+        rounded, kind = (_AS_USUAL, ", i32") if width == max(_MASKS) else ("", "")
+        self.needs[symbol] = f"declare {part} {symbol}({part}, {part}, {part}, {mask}{kind})"
+        found = []
+        for start in range(0, lanes, width):
+            given = ", ".join(f"{part} {self.part(each, start, width)}" for each in (value, n))
+            found.append(self.put(f"call {part} {symbol}({given}, {part} undef, {mask} -1{rounded})"))
+        return self.join(found, width)
+
+    def part(self, value: str, start: int, lanes: int) -> str:
+        """Return so many lanes of a vector, from one on."""
+        if lanes == self.lanes:
+            return value
+        places = ", ".join(f"i32 {start + n}" for n in range(lanes))
+        return self.put(f"shufflevector {self.real} {value}, {self.real} poison, <{lanes} x i32> <{places}>")
+
     def unless_large(self, x: str, limit: float, value: str, name: str) -> str:
         """Return a value, but the intrinsic `name` of x where |x| in one of the lanes is beyond a limit, or NaN."""
         flags = self.put(f"fcmp ugt {self.real} {self.intrinsic('fabs', x)}, {self.const(limit)}")
@@ -150,15 +190,15 @@ class Writer(FunctionText):
         return value
 
 
-def _scale(w: Writer, value: str, rounded: str) -> str:
+def _scale(w: Writer, value: str, rounded: str, n: str) -> str:
     """Return value * 2^n for n + _ROUNDER, -150 <= n <= 128; rounded once where the result is subnormal.
 
     Two factors of half the exponent each, whose bits come from those of `rounded` as they are: n + 254 is two biases.
     Processors with an instruction for it (AVX-512) take that.
     """
     bits = w.as_int(rounded)
-    if w.has_ldexp:
-        return w.ldexp(value, w.int_op("sub", bits, _ROUNDED_ZERO))
+    if w.has_avx512:
+        return w.scalef(value, n) or w.ldexp(value, w.int_op("sub", bits, _ROUNDED_ZERO))
     half = w.int_op("lshr", bits, 1)
     rest = w.int_op("sub", bits, half)
     for biased in (half, rest):
@@ -172,24 +212,25 @@ def _clamp(w: Writer, x: str, low: float, high: float) -> str:
     return w.where("olt", x, w.const(low), w.const(low), x)
 
 
-def _reduce(w: Writer, x: str) -> tuple[str, str]:
-    """Return n + _ROUNDER and r such that x = n * ln(2) + r and |r| <= ln(2) / 2."""
+def _reduce(w: Writer, x: str) -> tuple[str, str, str]:
+    """Return n + _ROUNDER, n and r such that x = n * ln(2) + r and |r| <= ln(2) / 2."""
     rounded = w.fma(x, w.const(_LOG2_E), w.const(_ROUNDER))
     n = w.sub(rounded, w.const(_ROUNDER))
     r = w.fma(n, w.const(-_LN2_HIGH), x)
-    return rounded, w.fma(n, w.const(-_LN2_LOW), r)
+    return rounded, n, w.fma(n, w.const(-_LN2_LOW), r)
 
 
 def _exp(w: Writer, x: str) -> str:
-    rounded, r = _reduce(w, _clamp(w, x, -104.0, 89.0))
-    return _scale(w, w.horner((*_EXP, 1.0, 1.0), r), rounded)
+    rounded, n, r = _reduce(w, _clamp(w, x, -104.0, 89.0))
+    return _scale(w, w.horner((*_EXP, 1.0, 1.0), r), rounded, n)
 
 
 def _exp2(w: Writer, x: str) -> str:
     x = _clamp(w, x, -151.0, 129.0)
     rounded = w.add(x, w.const(_ROUNDER))
-    r = w.sub(x, w.sub(rounded, w.const(_ROUNDER)))
-    return _scale(w, w.fma(w.horner(_EXP2, r), r, w.const(1.0)), rounded)
+    n = w.sub(rounded, w.const(_ROUNDER))
+    r = w.sub(x, n)
+    return _scale(w, w.fma(w.horner(_EXP2, r), r, w.const(1.0)), rounded, n)
 
 
 def _log(w: Writer, x: str) -> str:
@@ -216,7 +257,7 @@ def _tanh(w: Writer, x: str) -> str:
     """Return (1 - t) / (1 + t) for t = e^(-2 |x|) = 2^n (1 + p), where 1 - 2^n and 1 + 2^n lose nothing of p."""
     doubled = w.mul(w.intrinsic("fabs", x), w.const(-2.0))
     doubled = w.where("olt", doubled, w.const(-19.0), w.const(-19.0), doubled)
-    rounded, r = _reduce(w, doubled)
+    rounded, _, r = _reduce(w, doubled)
     p = w.fma(w.mul(r, r), w.horner(_EXP, r), r)
     power = w.as_real(w.int_op("shl", w.int_op("sub", w.as_int(rounded), 127), 23))
     above = w.fma(w.neg(power), p, w.sub(w.const(1.0), power))
@@ -294,12 +335,12 @@ POLYNOMIALS: dict[str, Callable[[Writer, str], str]] = {
 
 
 @cache
-def polynomial(name: str, lanes: int, has_ldexp: bool = False) -> tuple[str, dict[str, str]]:
+def polynomial(name: str, lanes: int, has_avx512: bool = False) -> tuple[str, dict[str, str]]:
     """Return the symbol that computes `name` on `lanes` values, and the texts of it and of all that it needs.
 
-    `has_ldexp`: the processor multiplies vectors by powers of two in one instruction.
+    `has_avx512`: the processor multiplies vectors by powers of two in one instruction.
     """
-    w = Writer(lanes, has_ldexp)
+    w = Writer(lanes, has_avx512)
     result = POLYNOMIALS[name](w, "%x")
     symbol = f"@lw.{name}.{intrinsic_suffix(w.real)}"
     head = f"define internal {w.real} {symbol}({w.real} %x) alwaysinline #0"

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import cast
 
 from xdsl.dialects import arith, math, vector
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntAttr, IntegerAttr
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import kernel
@@ -45,9 +46,31 @@ def _divide(f: Function, op: Operation) -> None:
     """
     a, b = op.operands
     kind, divisor = f.type(a.type), f.names[b]
+    if FastMathFlag.ALLOW_RECIP in cast(arith.DivfOp, op).fastmath.data and _is_shared(b):
+        f.names[op.results[0]] = f.put(f"fmul {kind} {f.names[a]}, {_inverse(f, kind, divisor)}")
+        return
     if not _is_constant(b):
         divisor = f.intrinsic("arithmetic.fence", kind, [kind], (kind, divisor))
     f.names[op.results[0]] = f.put(f"fdiv {kind} {f.names[a]}, {divisor}")
+
+
+def _inverse(f: Function, kind: str, divisor: str) -> str:
+    """Return the inverse of a number that is in all lanes of a vector, taken once.
+
+    A core of an Emerald Rapids takes 3.9 ns to divide 16 floats, and 0.2 to multiply them.
+    """
+    lanes, _, element = kind[1:-1].partition(" x ")
+    number = f.put(f"extractelement {kind} {divisor}, i32 0")
+    inverse = f.put(f"fdiv {element} {float_text(1.0, element)}, {number}")
+    return splat(f, inverse, element, kind, int(lanes))
+
+
+def _is_shared(value: SSAValue) -> bool:
+    """True for a vector of one number that is no constant."""
+    owner = value.owner
+    if isinstance(owner, kernel.LoadOp) and lanes_of(value.type):
+        return len(owner.operands) == 2 and cast(IntAttr, owner.properties["stride"]).data == 0
+    return isinstance(owner, vector.BroadcastOp) and not _is_constant(value)
 
 
 def _is_constant(value: SSAValue) -> bool:
@@ -363,7 +386,7 @@ def _in_single(f: Function, op: Operation, compute: Callable[[str, list[str]], s
 def _apply(f: Function, name: str, kind: str, values: list[str]) -> str:
     lanes = int(kind[1:].partition(" ")[0]) if kind[0] == "<" else None
     if name in POLYNOMIALS and "float" in kind and lanes != 1:
-        symbol, texts = polynomial(name, lanes or 1, f.module.has_ldexp)
+        symbol, texts = polynomial(name, lanes or 1, f.module.has_avx512)
         f.module.symbols.update(texts)
         return f.put(f"call {kind} {symbol}({kind} {values[0]})")
     if name in _NO_INTRINSIC:

@@ -6,13 +6,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, math
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from ...dialects.attributes import IndicesAttr
-from ...dialects.index import IndexExpr, axis
+from ...dialects.index import IndexExpr
 from ...dialects.loop import BlockOp, LoadOp, blocks_in
 from .access import is_argument, readers, writers
 from .nest import buffer_name, function_of
+from .same_bodies import computes_same
 
 
 class NoWeightedSum(Exception):
@@ -156,7 +156,7 @@ def _exponential(block: BlockOp, dimension: int) -> BlockOp:
         raise NoWeightedSum(f"'{block.block_name}' is not relative to the maximum of its row", block)
     own = dict(zip(_plain(largest.write_indices[0], largest), others, strict=True))
     own[_reduced(largest)] = names[dimension]
-    if not _same(largest.yielded[0], difference.lhs, own):
+    if not computes_same(largest.yielded[0], difference.lhs, own):
         raise NoWeightedSum(f"'{largest.block_name}' is the maximum of something else", largest)
     return largest
 
@@ -214,24 +214,3 @@ def _plain(indices: Sequence[IndexExpr], block: BlockOp) -> list[str]:
 def _unrounded(value: SSAValue) -> SSAValue:
     """Return what a value was before it was rounded to a narrower type."""
     return value.owner.operands[0] if isinstance(value.owner, arith.TruncFOp) else value
-
-
-def _same(a: SSAValue, b: SSAValue, names: dict[str, str]) -> bool:
-    """Return whether two bodies compute the same, the iterators of the first called by `names` in the second."""
-    if a is b:  # a buffer
-        return True
-    first, second = a.owner, b.owner
-    if not isinstance(first, Operation) or not isinstance(second, Operation) or first.name != second.name:
-        return False
-    if _renamed(first, names) != second.properties or len(first.operands) != len(second.operands):
-        return False
-    return all(_same(x, y, names) for x, y in zip(first.operands, second.operands, strict=True))
-
-
-def _renamed(op: Operation, names: dict[str, str]) -> dict[str, Attribute]:
-    """Return the properties of an operation of a body with its iterators renamed."""
-    values = {old: axis(new) for old, new in names.items()}
-    return {
-        key: IndicesAttr(tuple(e.substitute(values) for e in found.data)) if isinstance(found, IndicesAttr) else found
-        for key, found in op.properties.items()
-    }

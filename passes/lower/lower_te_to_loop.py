@@ -19,6 +19,7 @@ from ...dialects.index import axis as axis_expr
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp
 from ...dialects.te import ComputeOp, ReadOp, YieldOp
 from ...dialects.workload import verify_function
+from ._shared_divisors import let_softmax_multiply
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ def _nests(
         if isinstance(op, ReturnOp):
             continue
         assert isinstance(op, ComputeOp)
+        let_softmax_multiply(op)
         label = _fresh(op.label.data, labels)
         labels.add(label)
         for result in op.outputs:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...dialects.element import FLOAT32_BYTES
-from .tile_model import CYCLES_PER_S, FMA_PER_CYCLE
+from .tile_model import CYCLES_PER_S
 from .winograd_model import WinogradModel
 
 REACHED = 0.74
@@ -44,7 +44,7 @@ class CpuWinogradModel(WinogradModel):
     def saved_s(self) -> float:
         """Seconds of the multiply-adds that transforms save."""
         lanes = self.target.vector_bytes // FLOAT32_BYTES
-        return self.saved_multiply_adds / (REACHED * FMA_PER_CYCLE * lanes) / self._cycles_per_s
+        return self.saved_multiply_adds / (REACHED * self.target.fma_per_cycle * lanes) / self._cycles_per_s
 
     @property
     def transforms_s(self) -> float:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ...dialects.target import Target
 from ..sketch import arrays as np
 from ..sketch.hole import Columns
-from .tile_model import CYCLES_PER_S, FMA_LATENCY, FMA_PER_CYCLE, LOADS_PER_CYCLE, LOOP_CYCLES
+from .tile_model import CYCLES_PER_S, FMA_LATENCY, LOOP_CYCLES
 
 Array = npt.NDArray[np.float64]
 
@@ -56,8 +56,9 @@ class DotModel:
         rows, columns, vectors = self._tile(c)
         fmas = (rows * columns * vectors).astype(np.float64)
         loads = ((rows + columns) * vectors).astype(np.float64)
-        issue = np.maximum(fmas / FMA_PER_CYCLE, loads / LOADS_PER_CYCLE)
-        step = np.maximum(issue, np.where(fmas < FMA_LATENCY * FMA_PER_CYCLE, float(FMA_LATENCY), 0.0)) + LOOP_CYCLES
+        per_cycle = self.target.fma_per_cycle
+        issue = np.maximum(fmas / per_cycle, loads / self.target.loads_per_cycle)
+        step = np.maximum(issue, np.where(fmas < FMA_LATENCY * per_cycle, float(FMA_LATENCY), 0.0)) + LOOP_CYCLES
         steps = -(-self.terms // c[self.width])
         join = rows * columns * (vectors + JOIN_CYCLES * log2(max(2, self.lanes)))
         tasks = self.outer * -(-self.column_extent // columns).astype(np.float64)

@@ -20,7 +20,6 @@ from .tile_model import (
     CYCLES_PER_S,
     FAR_L2,
     FMA_LATENCY,
-    FMA_PER_CYCLE,
     L1_WAY_BYTES,
     L2_WAYS,
     TURNED_CYCLES,
@@ -145,7 +144,8 @@ class ProductModel(TileModel):
         """Cycles of one step of a register tile."""
         fmas = rows * vectors
         loads = rows + vectors * (1.0 + ACROSS_LINES * self._is_across)
-        parts = (fmas / FMA_PER_CYCLE, loads / FMA_PER_CYCLE, (fmas + loads + 2 / self._unrolled(c)) / ISSUED_PER_CYCLE)
+        issued = (fmas + loads + 2 / self._unrolled(c)) / ISSUED_PER_CYCLE
+        parts = (fmas / self.target.fma_per_cycle, loads / self.target.loads_per_cycle, issued)
         return np.asarray(sum(one**SHARPNESS for one in (*parts, FMA_LATENCY)) ** (1 / SHARPNESS))
 
     @property
@@ -197,7 +197,7 @@ class ProductModel(TileModel):
 
     def _far(self, c: Columns) -> Array:
         """Cycles of what comes from beyond the second-level cache; what all fits a cache stays there between runs."""
-        shared_bytes = min(self.target.l3_bytes // self.target.cores, SHARED_BYTES)
+        shared_bytes = min(self.target.l3_bytes_a_core, SHARED_BYTES)
         levels = [(self.target.l2_bytes, L3_BYTES_PER_CYCLE if shared_bytes else MEMORY_BYTES_PER_CYCLE)]
         levels += [(shared_bytes, MEMORY_BYTES_PER_CYCLE)] if shared_bytes else []
         touched = (*self.operands, self.result)

@@ -19,10 +19,6 @@ CYCLES_PER_S = 3.0e9
 """A clock to turn cycles into seconds with; only ratios matter."""
 FMA_LATENCY = 4
 """Cycles from an FMA's operands to its result on current x86 cores (Intel and AMD optimisation manuals)."""
-FMA_PER_CYCLE = 2
-"""FMAs of whole vectors that begin in a cycle (the same manuals)."""
-LOADS_PER_CYCLE = 2
-"""Vectors that are loaded from the first-level cache in a cycle (the same manuals)."""
 L2_BYTES_PER_CYCLE = 32
 """Bytes from the second-level cache in a cycle (Software Optimization Guide for AMD family 19h; Intel's is twice as
 wide, and as fast where it is measured)."""
@@ -339,7 +335,7 @@ class TileModel:
         cover, loops, touched = self._register_tile(c), self._loops(c), (*self.operands, self.result)
         levels = [(self.target.l1_bytes, STREAMED_L2_BYTES_PER_CYCLE if self.streamed else L2_BYTES_PER_CYCLE)]
         if self.target.l3_bytes:
-            shared_bytes = self.target.l3_bytes // self.target.cores
+            shared_bytes = self.target.l3_bytes_a_core
             levels += [(self.target.l2_bytes, L3_BYTES_PER_CYCLE), (shared_bytes, MEMORY_BYTES_PER_CYCLE)]
         else:
             levels += [(self.target.l2_bytes, MEMORY_BYTES_PER_CYCLE)]
@@ -408,9 +404,9 @@ class TileModel:
         loads = sum((self._loads(c, operand, vectors) for operand in self.operands), np.zeros(len(rows)))
         slowed = steps * self._slowed(c)
         shown = STREAMED_LOAD_CYCLES * loads + STREAMED_STEP_CYCLES if self.streamed else 0.0
-        arithmetic = slowed * (np.maximum(fmas / FMA_PER_CYCLE, FMA_LATENCY) + shown)
+        arithmetic = slowed * (np.maximum(fmas / self.target.fma_per_cycle, FMA_LATENCY) + shown)
         transfers, ahead = self._transfers(c)
-        moves = slowed * loads / LOADS_PER_CYCLE + transfers + steps * self._lost(c)
+        moves = slowed * loads / self.target.loads_per_cycle + transfers + steps * self._lost(c)
         stored = self._stored((middle == 1) & (block >= total))
         around = LOOP_CYCLES / self._unrolled(c) + stored * fmas / np.maximum(block, 1.0)
         balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks

@@ -13,10 +13,8 @@ from ..sketch.hole import Columns
 from .cache_traffic import KEPT
 from .tile_model import (
     CYCLES_PER_S,
-    FMA_PER_CYCLE,
     L2_BYTES_PER_CYCLE,
     L3_BYTES_PER_CYCLE,
-    LOADS_PER_CYCLE,
     LOOP_CYCLES,
     PACK_CYCLES,
 )
@@ -100,9 +98,9 @@ class UnitModel:
         lines, along, row_tiles, columns, column_tiles, steps = (c[name].astype(np.float64) for name in self.names)
         rows = lines * along
         products = rows * columns
-        ports = 1 if self.is_tiles else FMA_PER_CYCLE
+        ports = 1 if self.is_tiles else self.target.fma_per_cycle
         issue = products * self.intrinsic.cycles / ports
-        loads = (rows * self.intrinsic.rows("a") + columns * self.intrinsic.rows("b")) / LOADS_PER_CYCLE
+        loads = (rows * self.intrinsic.rows("a") + columns * self.intrinsic.rows("b")) / self.target.loads_per_cycle
         latency = TILE_LATENCY if self.is_tiles else DOT_LATENCY
         moves = loads + self._far_bytes(c) / L2_BYTES_PER_CYCLE
         step = np.maximum(np.maximum(issue, moves), latency) + LOOP_CYCLES / steps

@@ -11,7 +11,6 @@ from ...dialects.element import element_bytes
 from ...dialects.loop import BlockOp, ForOp
 from ...dialects.target import Target
 from ...passes.schedule.parallel import Parallel
-from ..estimates.tile_model import FMA_PER_CYCLE
 from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Limit
@@ -43,7 +42,7 @@ def lanes_of(anchor: Anchor, target: Target) -> int:
 
 def threads_pay(target: Target, multiply_adds: int, lanes: int) -> bool:
     """True where threads save what it costs to start them, at the least cycles that multiply-adds in lanes take."""
-    return sharing_pays(target, multiply_adds / (lanes * FMA_PER_CYCLE))
+    return sharing_pays(target, multiply_adds / (lanes * target.fma_per_cycle))
 
 
 def sharing_pays(target: Target, cycles: float) -> bool:

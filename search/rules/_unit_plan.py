@@ -15,7 +15,6 @@ from ...dialects.intrinsics import Intrinsic, intrinsics
 from ...dialects.loop import BlockOp, LoadOp, buffer_shape, element_of_buffer
 from ...dialects.target import Target
 from ...passes.analysis.access import writers
-from ..estimates.tile_model import FMA_PER_CYCLE, LOADS_PER_CYCLE
 from ..estimates.unit_model import COPY_CYCLES, DOT_LATENCY, UnitModel
 from ..sketch.hole import Hole
 from ..structure.anchor import Anchor, Operand
@@ -91,8 +90,9 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Fit:
-    """An intrinsic that multiplies an anchor, with the parts of its rows, columns and k."""
+    """An intrinsic of a target that multiplies an anchor, with the parts of its rows, columns and k."""
 
+    target: Target
     intrinsic: Intrinsic
     row: Part
     column: Part
@@ -125,11 +125,11 @@ class Fit:
         """
         number = self.row.number * self.column.number * self.k.number
         if self.intrinsic.tiles:
-            loads = (self.intrinsic.rows("a") + self.intrinsic.rows("b")) / LOADS_PER_CYCLE
+            loads = (self.intrinsic.rows("a") + self.intrinsic.rows("b")) / self.target.loads_per_cycle
             return number * (self.intrinsic.cycles + loads)
         rows, columns = _dividing(ROWS, self.row.number)[-1], _dividing(COLUMNS, self.column.number)[-1]
-        loads = (1 / rows + 1 / columns) / LOADS_PER_CYCLE
-        return number * max(self.intrinsic.cycles / FMA_PER_CYCLE, loads, DOT_LATENCY / (rows * columns))
+        loads = (1 / rows + 1 / columns) / self.target.loads_per_cycle
+        return number * max(self.intrinsic.cycles / self.target.fma_per_cycle, loads, DOT_LATENCY / (rows * columns))
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class UnitPlan:
 
 def best_fits(anchor: Anchor, target: Target) -> list[Fit]:
     """The intrinsics that multiply an anchor in the fewest cycles, each as it fits best."""
-    found = [fit for x in intrinsics(target) if (fit := _best_fit(anchor, x)) is not None]
+    found = [fit for x in intrinsics(target) if (fit := _best_fit(anchor, x, target)) is not None]
     return sorted(found, key=lambda fit: (fit.cycles, fit.intrinsic.name))[:MOST_UNITS]
 
 
@@ -193,18 +193,18 @@ def _goes_on(operand: Operand, name: str, inner: Axis) -> bool:
     return steps and buffer_shape(operand.buffer)[-1] == inner.extent
 
 
-def _best_fit(anchor: Anchor, intrinsic: Intrinsic) -> Fit | None:
+def _best_fit(anchor: Anchor, intrinsic: Intrinsic, target: Target) -> Fit | None:
     """The sizes of instructions, and the padding, that take the fewest cycles, copies included."""
     found = [
         (_cycles(fit, anchor, parts), fit)
         for k_axes in (1, 2)
         if (parts := as_product(anchor, intrinsic, k_axes)) is not None
-        for fit in _fits(intrinsic, parts, anchor)
+        for fit in _fits(intrinsic, parts, anchor, target)
     ]
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def _fits(intrinsic: Intrinsic, parts: UnitProduct, anchor: Anchor) -> Iterator[Fit]:
+def _fits(intrinsic: Intrinsic, parts: UnitProduct, anchor: Anchor, target: Target) -> Iterator[Fit]:
     group = intrinsic.held_extents("b")[-1]
     row = parts.row.extent if parts.row else 1
     *around, inner = parts.k
@@ -222,7 +222,7 @@ def _fits(intrinsic: Intrinsic, parts: UnitProduct, anchor: Anchor) -> Iterator[
     for sizes in combinations(*sides):
         cut = intrinsic.cut_to(*(part.size for part in sizes)) if intrinsic.tiles else intrinsic
         if cut is not None:
-            yield Fit(cut, *sizes, len(parts.k))
+            yield Fit(target, cut, *sizes, len(parts.k))
 
 
 def window_pad(anchor: Anchor, parts: UnitProduct) -> BlockOp | None:

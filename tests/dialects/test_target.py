@@ -84,3 +84,11 @@ def test_wrong_text_is_one_sentence(text: str, said: str) -> None:
 def test_a_target_is_itself() -> None:
     target = Target("cuda", compute_capability=90)
     assert lw.resolve_target(target) is target
+
+
+def test_vectors_a_cycle_are_those_of_the_model() -> None:
+    """Zen 4 has units half as wide as its registers, a Tiger Lake one for 512 bits; most have two of each."""
+    wide = [Target(model=name, vector_bytes=64) for name in ("znver5", "znver4", "tigerlake", "emeraldrapids")]
+    assert [(t.fma_per_cycle, t.loads_per_cycle) for t in wide] == [(2, 2), (1, 1), (1, 2), (2, 2)]
+    assert Target(model="znver4", vector_bytes=32).fma_per_cycle == 2
+    assert Target(model="somebody-elses").fma_per_cycle == Target().loads_per_cycle == 2
