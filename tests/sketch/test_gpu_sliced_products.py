@@ -1,5 +1,8 @@
 """Products in slices whose rows are read along their terms: right at ragged edges, and where rows begin anywhere."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 from gpu_programs import check_interpreted
@@ -83,9 +86,12 @@ def test_products_in_slices_are_right(name: str, monkeypatch: pytest.MonkeyPatch
         check_candidates(task, sketch, 2)
 
 
-def test_long_sums_are_also_divided_among_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("of", [partial(layer, residual=True), of_rows], ids=["columns", "terms"])
+def test_long_sums_are_also_divided_among_blocks(
+    of: Callable[[int, int, int, str], list[te.Tensor]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
-    task = lw.SearchTask(lambda: layer(45, 512, 68, "gelu", residual=True), target=CUDA)
+    task = lw.SearchTask(lambda: of(45, 512, 68, "gelu"), target=CUDA)
     (sketch,) = (sketch for sketch in sliced(task) if "split" in sketch.name)
     check_candidates(task, sketch, 2)
 
