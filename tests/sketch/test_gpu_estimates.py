@@ -157,7 +157,17 @@ def batch() -> list[te.Tensor]:
     return [a, b, topi.nn.batch_matmul(a, b, transpose_b=False)]
 
 
-@pytest.mark.parametrize(("workload", "least"), [(windows, 4), (groups, 1), (wide_product, 4), (batch, 3)])
+def layer() -> list[te.Tensor]:
+    data, weight = te.placeholder((200, 768), name="data"), te.placeholder((512, 768), name="weight")
+    return [data, weight, topi.nn.relu(topi.dense(data, weight))]
+
+
+def scores() -> list[te.Tensor]:
+    a, b = te.placeholder((12, 128, 256), name="a"), te.placeholder((12, 128, 256), name="b")
+    return [a, b, topi.nn.batch_matmul(a, b, transpose_b=True)]
+
+
+@pytest.mark.parametrize(("workload", "least"), [(windows, 4), (groups, 1), (wide_product, 4), (batch, 3), (layer, 4)])
 @pytest.mark.few(3)
 def test_blocks_are_estimated_as_many_as_are_launched(
     workload: Callable[[], list[te.Tensor]], least: int, monkeypatch: pytest.MonkeyPatch
@@ -174,7 +184,7 @@ def test_blocks_are_estimated_as_many_as_are_launched(
     assert len(structures) >= least
 
 
-@pytest.mark.parametrize(("workload", "least"), [(windows, 6), (groups, 4), (batch, 3)])
+@pytest.mark.parametrize(("workload", "least"), [(windows, 6), (groups, 4), (batch, 3), (scores, 3)])
 @pytest.mark.few(2)
 def test_shared_memory_is_planned_as_it_is_launched(
     workload: Callable[[], list[te.Tensor]], least: int, monkeypatch: pytest.MonkeyPatch

@@ -1,5 +1,8 @@
 """Products in slices whose rows are read along their terms: right at ragged edges, and where rows begin anywhere."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 from gpu_programs import check_interpreted
@@ -39,6 +42,19 @@ def joined() -> list[te.Tensor]:
     return [x, w, bias, topi.add(out, bias)]
 
 
+def of_rows(rows: int, terms: int, columns: int, act: str = "") -> list[te.Tensor]:
+    """A layer whose weights have the terms of a column side by side."""
+    x, w = te.placeholder((rows, terms), name="x"), te.placeholder((columns, terms), name="w")
+    bias = te.placeholder((1, columns), name="bias")
+    out = topi.add(topi.dense(x, w), bias)
+    return [x, w, bias, getattr(topi.nn, act)(out) if act else out]
+
+
+def scores() -> list[te.Tensor]:
+    x, w = te.placeholder((3, 37, 64), name="x"), te.placeholder((3, 45, 64), name="w")
+    return [x, w, topi.nn.batch_matmul(x, w, transpose_b=True)]
+
+
 WORKLOADS = {
     "batch": batch,
     "joined": joined,
@@ -51,6 +67,10 @@ WORKLOADS = {
     "terms of no whole vectors": lambda: layer(45, 131, 68, residual=True),
     "rows that begin anywhere": lambda: matmul(50, 37, 203),
     "slices longer than terms": lambda: layer(36, 68, 64, "gelu", residual=True),
+    "columns by their terms": lambda: of_rows(36, 128, 64, "relu"),
+    "all ragged, columns by their terms": lambda: of_rows(45, 132, 67, "gelu"),
+    "no whole vectors, columns by their terms": lambda: of_rows(45, 131, 68),
+    "batch, columns by their terms": scores,
 }
 
 
@@ -66,9 +86,12 @@ def test_products_in_slices_are_right(name: str, monkeypatch: pytest.MonkeyPatch
         check_candidates(task, sketch, 2)
 
 
-def test_long_sums_are_also_divided_among_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("of", [partial(layer, residual=True), of_rows], ids=["columns", "terms"])
+def test_long_sums_are_also_divided_among_blocks(
+    of: Callable[[int, int, int, str], list[te.Tensor]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
-    task = lw.SearchTask(lambda: layer(45, 512, 68, "gelu", residual=True), target=CUDA)
+    task = lw.SearchTask(lambda: of(45, 512, 68, "gelu"), target=CUDA)
     (sketch,) = (sketch for sketch in sliced(task) if "split" in sketch.name)
     check_candidates(task, sketch, 2)
 
@@ -106,8 +129,8 @@ def test_rows_that_begin_anywhere_are_copied_one_by_one() -> None:
 
 
 def test_others_have_none() -> None:
-    """Small ones, more results than keep all multiprocessors busy, and weights that nothing lays out by columns."""
-    x, w = te.placeholder((512, 512), name="x"), te.placeholder((513, 512), name="w", constant=True)
+    """Small ones, and more results than keep all multiprocessors busy: fewer where columns are read along terms."""
+    x, w = te.placeholder((1100, 256), name="x"), te.placeholder((1024, 256), name="w")
     assert not sliced(lw.SearchTask(lambda: [x, w, topi.dense(x, w)], target=CUDA))
     for rows, columns, terms in ((64, 64, 64), (4096, 4096, 512)):
         task = lw.SearchTask(lambda m=rows, n=columns, k=terms: matmul(m, n, k), target=CUDA)
