@@ -18,10 +18,10 @@ VIEW: dict[str, Attribute] = {_NOTE: UnitAttr()}
 def run_of(buffer: SSAValue) -> int:
     """Elements of a row of a buffer that lie side by side where they are read from, which is elsewhere for a view's."""
     views = [writer for writer in writers(buffer) if is_view(writer)]
-    return buffer_shape(buffer)[-1] if all(map(_is_contiguous, views)) else 1
+    return buffer_shape(buffer)[-1] if all(map(keeps_rows, views)) else 1
 
 
-def _is_contiguous(view: BlockOp) -> bool:
+def keeps_rows(view: BlockOp) -> bool:
     """True for a view whose neighbours along its last dimension are neighbours where it reads them."""
     last, ranges = view.write_indices[0][-1].as_axis(), {a.name: (0, a.extent - 1) for a in view.axes}
     (load,) = view.loads

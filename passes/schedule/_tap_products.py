@@ -74,6 +74,8 @@ class TapSum:
     kernel: Factor
     multiple: int = 1
     """Columns are a multiple of so many."""
+    by_rows: bool = False
+    """The terms of a row of the kernel lie side by side, where channels of the data do not."""
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -113,6 +115,7 @@ def find_tap_sum(
     axes: Sequence[Axis],
     loads: Sequence[tuple[SSAValue, Sequence[_Index], Sequence[IndexExpr]]],
     multiple: int = 1,
+    by_rows: bool = False,
 ) -> TapSum | None:
     """The sum that a block with these iterators and two loads is; None where it is none.
 
@@ -134,7 +137,7 @@ def find_tap_sum(
             return None
         made.append(Factor(buffer, tuple(e for e in indices if e is not None), where, dimension))
     data, kernel = made
-    return TapSum(tuple(axes), shared[0], data, kernel, multiple)
+    return TapSum(tuple(axes), shared[0], data, kernel, multiple, by_rows and not data.is_by_terms)
 
 
 def _dimension_of(
@@ -159,7 +162,7 @@ class Products:
         """The nests in order, the last one called `label`, which writes the results."""
         sums, nests = self.sums, list[Operation]()
         rows, columns, terms, _ = sums.product
-        kernel = self._matrix(nests, "kernel_matrix", sums.kernel, (), (ROW, rows))
+        kernel = self._matrix(nests, "kernel_matrix", sums.kernel, (), (ROW, rows), sums.by_rows)
         data = self._matrix(nests, "data_matrix", sums.data, sums.images, (COLUMN, columns))
         images = [(f"n{d}", sums.data.shape[d]) for d in sums.images]
         pixels = [(COLUMN, columns), (ROW, rows)] if sums.data.is_by_terms else [(ROW, rows), (COLUMN, columns)]
@@ -183,7 +186,13 @@ class Products:
         return label, alloc.buffer
 
     def _matrix(
-        self, nests: list[Operation], wanted: str, factor: Factor, images: tuple[int, ...], places: tuple[str, int]
+        self,
+        nests: list[Operation],
+        wanted: str,
+        factor: Factor,
+        images: tuple[int, ...],
+        places: tuple[str, int],
+        by_rows: bool = False,
     ) -> tuple[SSAValue, list[IndexExpr]]:
         """A factor as a matrix, and the place in it of a product's term; itself where it is one as it lies."""
         name, extent = places
@@ -200,7 +209,7 @@ class Products:
         if not beyond and all(e.as_axis() is not None or e.is_constant for e in indices):
             return factor.buffer, indices
         order = [f"n{d}" for d in images]
-        order += [name, TERM] if factor.is_by_terms else [TERM, name]
+        order += [name, TERM] if factor.is_by_terms or by_rows else [TERM, name]
         axes = [Axis(n, ranges[n][1] + 1) for n in order]
         label, matrix = self._buffer(wanted, [a.extent for a in axes])
         target = [axis(n) for n in order]

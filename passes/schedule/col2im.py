@@ -42,7 +42,8 @@ class Col2im(Primitive[Plan]):
     Each place of the kernel is multiplied with each place of the data once. What the sum loads under a condition, as
     where a transposed convolution reads beyond its kernel, is no product then, and left out where results are added up.
     Both matrices are views; one that lies as it is needed is none of its own. Places of the data are numbered up to a
-    `multiple`, where rows of vectors are to begin. Terms are added up in another order, over `c` first.
+    `multiple`, where rows of vectors are to begin. `by_rows` the kernel's terms of a row lie side by side,
+    `kernel_matrix[m, c]`, where channels of the data do not. Terms are added up in another order, over `c` first.
 
     Requires: a sum of products of two loads at sums of iterators, in fp32 or fp64, without a predicate, in loops of its
     own that are its iterators; one iterator that is added up which both loads have, each as all of a dimension, and up
@@ -52,11 +53,12 @@ class Col2im(Primitive[Plan]):
     name = "lw-col2im"
     block: str
     multiple: int = 1
+    by_rows: bool = False
 
     def check(self, module: ModuleOp) -> Plan:
         block = require_sum_of_products(self, module, self.block, masked=True)
         loads = [(load.buffer, load.indices.data, load.conditions) for load in block.loads]
-        sums = find_tap_sum(tuple(block.axes), loads, self.multiple)
+        sums = find_tap_sum(tuple(block.axes), loads, self.multiple, self.by_rows)
         if sums is None or any(linear_index(e) is None for e in block.write_indices[0]):
             rule = f"block '{self.block}' must add up over one iterator that is a dimension of both loads"
             raise self.error(f"{rule}, which have none of the results in common", at=block)
@@ -77,7 +79,8 @@ class Col2im(Primitive[Plan]):
 
         def made_of(axes: tuple[Axis, ...], read: Sequence[SSAValue], out: SSAValue) -> Made:
             loads = [(value, load.indices, ()) for value, load in zip(read, stage.loads, strict=True)]
-            sums, written = find_tap_sum(axes, loads, self.multiple), [linear_index(e) for e in stage.writes[0].indices]
+            sums = find_tap_sum(axes, loads, self.multiple, self.by_rows)
+            written = [linear_index(e) for e in stage.writes[0].indices]
             assert sums is not None
             made = Products(sums, set(nest.buffers) | nest.stage_names)
             return made.write(self.block, out, [e for e in written if e is not None]), made.allocs

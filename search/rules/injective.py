@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from ...dialects.index import Div, Mod, atom_axes
+from xdsl.ir import SSAValue
+
+from ...dialects.index import Div, IndexExpr, Mod, atom_axes
 from ...dialects.loop import BlockOp
 from ...dialects.target import Target
+from ...passes.analysis.access import writers
 from ...passes.schedule.split import Split
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
@@ -135,18 +138,37 @@ def _usual_vectors(block: BlockOp, run: str, extent: int, target: Target) -> tup
 def _lanes_of_stretches(block: BlockOp, run: str, extent: int, full: int) -> int:
     """The lanes that each load reads in a few stretches, as pixels that are repeated or interleaved.
 
-    0 where there are none that divide the run: where lanes would end beyond it, rows of what is read become longer, and
-    who writes these in lanes along several of them would scatter them. Nor where some lanes read nothing.
+    Such as begin alike come first. They divide the run where the rows of what is read are lanes together: where lanes
+    end beyond it, rows become longer, and who writes these in lanes along several of them would scatter them. 0 where
+    there are none, and where some lanes read nothing.
     """
     if block.conditions or any(load.conditions for load in block.loads):
         return 0
     sites = accesses(block)
-    widths = [full // part * n for part in (1, 2, 4) for n in (1, *_periods(sites, run))]
-    for lanes in (n for n in widths if n >= FEWEST_A_STRETCH and extent % n == 0):
+    periods = _periods(sites, run)
+    widths = [full // part * n for n in (*reversed(periods), 1) for part in (1, 2, 4)]
+    alone = all(_written_in_rows(load.buffer) for load in block.loads if run in _loops_of(block, load.indices.data))
+    for lanes in (n for n in widths if FEWEST_A_STRETCH <= n <= extent and (alone or extent % n == 0)):
         apart = [lanes_apart(site, run, lanes) for site in sites]
         if all(one is not None and _in_stretches(one, full) for one in apart):
             return lanes
     return 0
+
+
+def _written_in_rows(buffer: SSAValue) -> bool:
+    """True for what blocks write in lanes along its last dimension, and no other: its rows may become longer."""
+    found = writers(buffer)
+    for block in found:
+        lanes = {loop.loop_name for loop in block.enclosing_loops if loop.loop_kind == "vectorized"}
+        *others, last = (lanes & _loops_of(block, [e]) for e in block.write_indices[0])
+        if block.is_reduction or last != lanes or any(others):
+            return False
+    return bool(found)
+
+
+def _loops_of(block: BlockOp, indices: Sequence[IndexExpr]) -> set[str]:
+    """The loops around a block that indices over its iterators move with."""
+    return {loop for e in indices for loop in e.substitute(block.bound).axes()}
 
 
 def _periods(sites: Sequence[Access], run: str) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar, TypeAlias
@@ -11,7 +12,10 @@ from ...dialects.buffers import buffer_shape
 from ...dialects.element import element_bytes
 from ...dialects.loop import ForOp
 from ...dialects.target import Target
+from ...passes.analysis.access import writers
 from ...passes.analysis.nest import buffer_name
+from ...passes.analysis.views import is_view, keeps_rows
+from ...passes.primitive import ScheduleError
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
@@ -108,6 +112,7 @@ class _TileLoops:
 def _write(draft: Draft, plan: TilePlan) -> TileModel:
     """Apply all steps of a plan; the model of what came out."""
     model = tile_model(plan)  # before arguments that are packed ahead are replaced
+    views = [w.block_name for o in plan.anchor.operands for w in writers(o.buffer) if is_view(w) and keeps_rows(w)]
     draft.add(*plan.numbers)
     draft.sure += plan.is_sure or plan.is_line or plan.is_streamed or is_product(plan.anchor, plan.target)
     draft.in_rounds |= plan.is_streamed
@@ -132,6 +137,9 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
         _place(draft, plan, loops, panel)
     if plan.is_parallel:
         draft.do(Parallel, block=plan.block, loop=loops.tasks)
+    for view in views:
+        with suppress(ScheduleError):  # a copy more, where others read it
+            draft.do(ComputeInline, block=view)
     draft.limits += [model.limit_registers, model.limit_code, model.limit_waste]
     return model
 

@@ -37,9 +37,11 @@ def unpadded(sch: lw.Schedule) -> str:
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
 @pytest.mark.parametrize("images", [1, 2])
 @pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("multiple", [1, 4, 7])
-def test_results_are_those_of_the_sum(layout: str, images: int, window: tuple[int, int, int], multiple: int) -> None:
-    agree(transposed(layout, images, window), multiple)
+@pytest.mark.parametrize(("multiple", "by_rows"), [(1, False), (4, False), (7, False), (1, True)])
+def test_results_are_those_of_the_sum(
+    layout: str, images: int, window: tuple[int, int, int], multiple: int, by_rows: bool
+) -> None:
+    agree(transposed(layout, images, window), multiple, by_rows)
 
 
 def test_convolutions_are_products_of_each_tap() -> None:
@@ -49,7 +51,7 @@ def test_convolutions_are_products_of_each_tap() -> None:
     assert [axis.extent for axis in products.axes] == [2, 5 * 3 * 2, 7 * 6, 3]
 
 
-def agree(tensors: list[te.Tensor], multiple: int) -> lw.Schedule:
+def agree(tensors: list[te.Tensor], multiple: int, by_rows: bool = False) -> lw.Schedule:
     """Hold a sum by products to the one without."""
     sch = lw.Schedule(tensors)
     rng = np.random.default_rng(0)
@@ -57,7 +59,7 @@ def agree(tensors: list[te.Tensor], multiple: int) -> lw.Schedule:
     (expected,) = run_loops(sch.module, inputs)
     for block in [b.block_name for b in blocks_in(sch.module) if b.block_name.startswith(("pad_temp", "kernel_taps"))]:
         sch.compute_inline(block)
-    sch.col2im(next(b.block_name for b in blocks_in(sch.module) if b.is_reduction), multiple)
+    sch.col2im(next(b.block_name for b in blocks_in(sch.module) if b.is_reduction), multiple, by_rows)
     (found,) = run_loops(sch.module, inputs)
     np.testing.assert_allclose(found, expected, atol=1e-12)
     return sch
@@ -65,10 +67,11 @@ def agree(tensors: list[te.Tensor], multiple: int) -> lw.Schedule:
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
 @pytest.mark.parametrize("images", [1, 2])
-def test_all_candidates_have_the_nest_that_the_step_makes(layout: str, images: int) -> None:
+@pytest.mark.parametrize("options", ["multiple=4", "by_rows=true"])
+def test_all_candidates_have_the_nest_that_the_step_makes(layout: str, images: int, options: str) -> None:
     tensors, target = transposed(layout, images, (3, 2, 1), "float32"), preset_target("cuda model=h200")
     before = 'lw-lower-te-to-loop,lw-split{block="T_relu" loop="i1" factors=0,<n>},lw-compute-inline{block="pad_temp"}'
-    template = f'{before},lw-compute-inline{{block="kernel_taps"}},lw-col2im{{block="compute" multiple=4}}'
+    template = f'{before},lw-compute-inline{{block="kernel_taps"}},lw-col2im{{block="compute" {options}}}'
     module, numbers = te.create_module(tensors), np.array([1, 2, 3])
     found = SketchFeatures(module, target, "products", template, None)({"n": numbers}, len(numbers))
     for row, n in zip(found, numbers, strict=True):

@@ -43,3 +43,13 @@ def test_pixels_beside_padding_are_read_one_by_one() -> None:
     _, kernel = kernel_of(out, x)
     a = np.random.default_rng(0).standard_normal((4, 32)).astype(np.float32)
     np.testing.assert_array_equal(kernel(a), np.pad(a.repeat(2, 1), ((0, 0), (1, 1))))
+
+
+@pytest.mark.parametrize(("width", "to", "lanes"), [(9, 33, 16), (13, 61, 40), (17, 33, 16), (21, 41, 16)])
+def test_lanes_may_end_beyond_rows_of_what_another_block_writes(width: int, to: int, lanes: int) -> None:
+    x = te.placeholder((1, 3, width, width))
+    out = topi.resize2d(x, (to, to), coordinate_mode="align_corners")
+    task = lw.SearchTask([x, out], target="llvm cores=1 vector_bytes=64 vector_registers=32")
+    assert re.search(rf'block="resize" loop="i3" factors=0,\d+,{lanes}}}', task.default_schedule)
+    found = task.build(task.default_schedule)(*task.reference.inputs)
+    np.testing.assert_allclose(found, task.reference.expected[0], rtol=1e-5, atol=1e-5)

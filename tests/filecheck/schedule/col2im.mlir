@@ -1,6 +1,8 @@
 // RUN: xdsl-opt %s -p 'lw-col2im{block=up}' | filecheck %s
 // RUN: xdsl-opt %s -p 'lw-col2im{block=up multiple=4}' | filecheck %s --check-prefix=FOUR
+// RUN: xdsl-opt %s -p 'lw-col2im{block=up by_rows=true}' | filecheck %s --check-prefix=ROWS
 // RUN: xdsl-opt %s -p 'lw-col2im{block=last}' | filecheck %s --check-prefix=LAST
+// RUN: xdsl-opt %s -p 'lw-col2im{block=last by_rows=true}' | filecheck %s --check-prefix=LAST
 // RUN: xdsl-opt %s -p 'lw-col2im{block=up multiple=0}' --verify-diagnostics | filecheck %s --check-prefix=ZERO
 // RUN: xdsl-opt %s -p 'lw-split{block=up loop=x factors=0,2},lw-col2im{block=up}' --verify-diagnostics | filecheck %s --check-prefix=SPLIT
 // RUN: xdsl-opt %s -p 'lw-col2im{block=apart}' --verify-diagnostics | filecheck %s --check-prefix=APART
@@ -22,6 +24,12 @@
 // FOUR: lw_loop.block data_matrix (k in 2 = k, p in 8 = p)
 // FOUR-NEXT: lw_loop.load %X[k, p] where (4 - p >= 0)
 // FOUR: lw_loop.block tap_products (m in 18 = m, p in 8 = p, reduce k in 2 = k)
+
+// Terms of a row of the kernel side by side.
+// ROWS: lw_loop.block kernel_matrix (m in 18 = m, k in 2 = k) annotated {view} writes %kernel_matrix[m, k]
+// ROWS-NEXT: lw_loop.load %W[k, m floordiv 3, m mod 3]
+// ROWS: lw_loop.block tap_products (m in 18 = m, p in 5 = p, reduce k in 2 = k)
+// ROWS-NEXT: lw_loop.load %kernel_matrix[m, k]
 
 // Channels of the data side by side: a row for each of its places.
 // LAST: lw_loop.block kernel_matrix (k in 2 = k, m in 9 = m)
