@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith
@@ -23,7 +24,7 @@ from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes, ceil_div, product
 from ..primitive import Primitive
 from ._inlining import TRAPPING
-from ._staging import legal_steps, redirect_load
+from ._staging import legal_steps, redirect_load, values_taken
 
 TRIED = 16
 """The factor that is offered to searches for legal steps: the rows of most matrix instructions."""
@@ -249,8 +250,11 @@ def _is_written(load: LoadOp, iterator: Axis, extent: int, writer: BlockOp) -> b
     loops = {loop.loop_name: (0, loop.size - 1) for loop in writer.enclosing_loops}
     written = {a.name: min(a.extent - 1, writer.bound[a.name].bounds(loops)[1]) for a in writer.axes}
     read = _ranges(load, iterator, extent)
+    at = {name for e in write for name in e.axes()}
+    if values_taken(writer, at) < prod(written[name] + 1 for name in at):
+        return False
     if write == load.indices.data:
-        return all(written[name] >= read[name][1] for e in write for name in e.axes())
+        return all(written[name] >= read[name][1] for name in at)
     dimensions = zip(write, load.indices.data, buffer_shape(load.buffer), strict=True)
     pairs = [(place.as_axis(), index) for place, index, size in dimensions if size > 1]
     names = [name for name, _ in pairs if name is not None]

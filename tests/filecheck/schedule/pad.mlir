@@ -16,6 +16,12 @@
 // RUN: xdsl-opt %s -p 'lw-fuse{block=C loops=i,j},lw-reorder{block=C loops=k,i_j},lw-pad{block=C loop=i_j factor=16}' | filecheck %s --check-prefix=FUSED
 // RUN: xdsl-opt %s -p 'lw-pad{block=Z loop=c factor=4},lw-pad{block=V loop=r factor=4}' | filecheck %s --check-prefix=WHOLE
 // RUN: xdsl-opt %s -p 'lw-cache-write{block=most buffer=K layout="i/2","i%2"},lw-pad{block=K_local loop=i factor=2}' | filecheck %s --check-prefix=ROUNDED
+// RUN: xdsl-opt %s -p 'lw-fuse{block=C loops=i,j},lw-reorder{block=C loops=k,i_j},lw-pad{block=C loop=i_j factor=16},lw-cache-write{block=C}' --verify-diagnostics | filecheck %s --check-prefix=PART
+// RUN: xdsl-opt %s -p 'lw-fuse{block=C loops=i,j},lw-reorder{block=C loops=k,i_j},lw-pad{block=C loop=i_j factor=16},lw-cache-read{block=out buffer=C}' --verify-diagnostics | filecheck %s --check-prefix=HOLES
+
+// A fused loop of 32 ends in a part of the seventh row: a copy of all seven would read what nobody writes.
+// PART: 'C' must run for all values of the iterators that it writes at; padding of a fused loop and stages of a pipeline leave some out
+// HOLES: all of 'C' must be written, its padding is not
 
 // A place that a layout rounds up to is within the buffer, and nobody writes it.
 // ROUNDED: memref<6xf32>
