@@ -461,3 +461,13 @@ def test_rows_longer_than_registers_end_without_branches() -> None:
     task = task_of(softmax(1, 50257), H200)
     artifact = Artifact.from_bytes(cuda_device.build(str(task.module), task.default_schedule), "cuda")
     assert "if (" not in artifact.kernel.source.replace("if ((thread_x & 31) == 0)", "")
+
+
+@pytest.mark.parametrize("target", [SMALL, "cuda model=h200"])
+@pytest.mark.parametrize("shape", [(6, 9, 13), (16, 27, 13)])
+@pytest.mark.few(2)
+def test_rows_that_a_reshape_reads_elsewhere_are_shared(target: str, shape: tuple[int, ...]) -> None:
+    """The thread of column 17 reads element 4 of a row of 13, which another one has computed."""
+    data, weights = softmax(*shape)
+    task = task_of([data, topi.reshape(weights, (shape[0], shape[1] * shape[2]))], target)
+    check_interpreted(task.module, task.reference, schedules(task))
