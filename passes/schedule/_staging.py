@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
@@ -93,6 +94,18 @@ def output_index(step: object, block: BlockOp, name: str) -> int:
         return names.index(name)
     rule = f"buffer must be one that block '{block.block_name}' writes ({', '.join(names)})"
     raise ScheduleError(step, f"{rule}, got '{name}'", at=block)
+
+
+def values_taken(block: BlockOp, names: Iterable[str]) -> int:
+    """Count the values that some iterators of a block take together, at most.
+
+    They are fewer than the product of extents after `pad` of a fused loop, which ends in a part of the outermost
+    iterator's last value, and of a stage of `pipeline`, which follows from another iterator.
+    """
+    used = set(names)
+    moving = set[str]().union(*(block.bound[name].axes() for name in used))
+    extents = prod(a.extent for a in block.axes if a.name in used)
+    return min(extents, prod(loop.size for loop in block.enclosing_loops if loop.loop_name in moving))
 
 
 def redirect_load(load: LoadOp, buffer: SSAValue, indices: Sequence[IndexExpr], where: Sequence[IndexExpr]) -> None:

@@ -33,6 +33,7 @@ from ._staging import (
     redirect_load,
     scope_in_words,
     top_level,
+    values_taken,
 )
 
 
@@ -223,9 +224,9 @@ def _inside(indices: Sequence[IndexExpr], shape: Sequence[int], ranges: Ranges) 
 
 
 def _written(writer: BlockOp, buffer: SSAValue) -> int:
-    """Count the elements of `buffer` that a block writes, at most: the values of the iterators it writes at."""
+    """Count the elements of `buffer` that a block writes, at most: the values of the iterators that it writes at."""
     used: set[str] = set()
     for output, indices in zip(writer.outputs, writer.write_indices, strict=True):
         if output is buffer:
             used |= set().union(*(e.axes() for e in indices))
-    return prod(a.extent for a in writer.axes if a.name in used)
+    return values_taken(writer, used)

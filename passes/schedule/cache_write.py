@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -30,6 +31,7 @@ from ._staging import (
     redirect_write,
     scope_in_words,
     top_level,
+    values_taken,
 )
 
 
@@ -67,7 +69,7 @@ class CacheWrite(Primitive[Plan]):
     `C_<scope>`. `buffer` may be left out where the block writes one.
 
     Requires: no other block writes the buffer, except the one that initialises it after `decompose_reduction`; none
-    in the same nest reads it.
+    in the same nest reads it. The block runs for all values of the iterators that it writes at, as the copy does.
     """
 
     name = "lw-cache-write"
@@ -88,6 +90,11 @@ class CacheWrite(Primitive[Plan]):
         func = function_of(block)
         used = set().union(*(e.axes() for e in target))
         axes = tuple(Axis(a.name, a.extent) for a in block.axes if a.name in used)
+        if values_taken(block, used) < prod(a.extent for a in axes):
+            rule = (
+                f"'{self.block}' must run for all values of the iterators that it writes at; padding of a fused loop "
+            )
+            raise self.error(f"{rule}and stages of a pipeline leave some out: do this step before", at=block)
         ones = tuple(Axis(a.name, 1) for a in block.axes if a.extent == 1 and a.name not in used)
         layout = self._parsed(block, (*axes, *ones))
         source = target if layout is None else layout.forward()

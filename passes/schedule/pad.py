@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith
@@ -24,7 +25,7 @@ from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes, ceil_div, product
 from ..primitive import Primitive
 from ._inlining import TRAPPING
-from ._staging import legal_steps, redirect_load
+from ._staging import legal_steps, redirect_load, values_taken
 
 TRIED = 16
 """The factor that is offered to searches for legal steps: the rows of most matrix instructions."""
@@ -52,10 +53,10 @@ class Pad(Primitive[Plan]):
     `for i in 32 { block c (i in 32) { C[i] += A[i] where (19 - i >= 0) * B } }` with C of 32
 
     Terms beyond the end are zero, results beyond it are read by nobody. Loads that come to be beyond the end of what
-    they read are zero there, as padding is: of a packed argument, and of a buffer that this step has lengthened. Masks
-    move into copies of the factors (`cache_read` with a layout), so that the block itself has no predicate, which a
-    matrix instruction requires. A loop that several iterators were fused to ends in a part of the outermost one's last:
-    of 16 images of 49 pixels, 784, which become 832, are 17 images.
+    they read, or of what is written there, are zero, as padding is: of a packed argument, and of a buffer that this
+    step has lengthened. Masks move into copies of the factors (`cache_read` with a layout), so that the block itself
+    has no predicate, which a matrix instruction requires. A loop that several iterators were fused to ends in a part of
+    the outermost one's last: of 16 images of 49 pixels, 784, which become 832, are 17 images.
 
     Requires: a block without a predicate; a loop that is an iterator of it, or that several were fused to, around
     nothing else; for a reduce loop, an iterator, a sum of products of two loads, which both move with it; for another
@@ -83,10 +84,10 @@ class Pad(Primitive[Plan]):
                 raise self.error(f"'{self.loop}' is padded with zeros, so both factors must move with it", at=block)
             beyond = tuple(load for load in moving if not is_zero_beyond(load, iterator, extent))
             if len(beyond) < len(moving) and isinstance(block.yielded[0].owner, arith.MuliOp):
-                beyond = tuple(load for load in beyond if _ends_before(load, iterator, extent))
+                beyond = tuple(load for load in beyond if not _is_there(load, iterator, extent))
             return Plan(block, loop, iterator, trips, extent, beyond, ())
         self._require_harmless(block, moving)
-        beyond = tuple(load for load in moving if _is_whole(load) or _ends_before(load, iterator, extent))
+        beyond = tuple(load for load in moving if _is_whole(load) or not _is_there(load, iterator, extent))
         dimensions = tuple(self._dimension(block, iterator, number) for number in range(len(block.outputs)))
         return Plan(block, loop, iterator, trips, extent, beyond, dimensions)
 
@@ -229,12 +230,49 @@ def _is_whole(load: LoadOp) -> bool:
     return isinstance(buffer, BlockArgument) and packing_of(function_of(owner), buffer.index) is None
 
 
+def _is_there(load: LoadOp, iterator: Axis, extent: int) -> bool:
+    """True where a load, of a block whose iterator gets longer, finds a value at each: of an argument within its shape,
+    of another buffer where a block has written one.
+
+    Places that a layout adds to round up an extent (`i/2`, `i%2` of five) are within the shape, and nobody writes them.
+    """
+    if _ends_before(load, iterator, extent):
+        return False
+    return isinstance(load.buffer, BlockArgument) or any(
+        _is_written(load, iterator, extent, writer) for writer in writers(load.buffer)
+    )
+
+
+def _is_written(load: LoadOp, iterator: Axis, extent: int, writer: BlockOp) -> bool:
+    """True where a block writes what a load reads: all up to the last of it, or the same places of longer iterators."""
+    write = writer.write_indices[list(writer.outputs).index(load.buffer)]
+    loops = {loop.loop_name: (0, loop.size - 1) for loop in writer.enclosing_loops}
+    written = {a.name: min(a.extent - 1, writer.bound[a.name].bounds(loops)[1]) for a in writer.axes}
+    read = _ranges(load, iterator, extent)
+    at = {name for e in write for name in e.axes()}
+    if values_taken(writer, at) < prod(written[name] + 1 for name in at):
+        return False
+    if write == load.indices.data:
+        return all(written[name] >= read[name][1] for name in at)
+    dimensions = zip(write, load.indices.data, buffer_shape(load.buffer), strict=True)
+    pairs = [(place.as_axis(), index) for place, index, size in dimensions if size > 1]
+    names = [name for name, _ in pairs if name is not None]
+    if len(set(names)) < len(pairs):
+        return False
+    return all(name is not None and index.bounds(read)[1] <= written[name] for name, index in pairs)
+
+
 def _ends_before(load: LoadOp, iterator: Axis, extent: int) -> bool:
     """True where a load, of a block whose iterator gets longer, may be beyond the end of its buffer."""
+    ranges = _ranges(load, iterator, extent)
+    return any(e.bounds(ranges)[1] >= n for e, n in zip(load.indices.data, buffer_shape(load.buffer), strict=True))
+
+
+def _ranges(load: LoadOp, iterator: Axis, extent: int) -> dict[str, tuple[int, int]]:
+    """First and last of each iterator of a load's block, of which one has another extent."""
     owner = load.parent_op()
     assert isinstance(owner, BlockOp)
-    ranges = {a.name: (0, (extent if a == iterator else a.extent) - 1) for a in owner.axes}
-    return any(e.bounds(ranges)[1] >= n for e, n in zip(load.indices.data, buffer_shape(load.buffer), strict=True))
+    return {a.name: (0, (extent if a == iterator else a.extent) - 1) for a in owner.axes}
 
 
 def _lengthen(buffer: SSAValue, dimension: int, extent: int) -> None:

@@ -139,7 +139,7 @@ def plan_rows(chain: Sequence[BlockOp], target: Target) -> GpuRowPlan:
     names = [e.as_axis() for e in last.write_indices[0]][: row_dimensions(last)]
     longest = _longest([block for block in chain if along_reduce(block)])
     threads = joining_threads(last.block_name, target, longest, longest)
-    holding = tuple(n for n in threads.choices if -(-longest // n) <= REGISTERS)
+    holding = tuple(n for n in threads.choices if -(-longest // n) <= REGISTERS and _are_read_in_place(chain))
     kept, repeated = list(chain), []
     rows = tuple(n for n in names if n is not None and n in around)
     block = None
@@ -169,6 +169,21 @@ def plan_rows(chain: Sequence[BlockOp], target: Target) -> GpuRowPlan:
         tuple(n for n, width in widths.items() if holding or _fits_shared(last, kept, n, width, target)),
         bool(holding),
         block,
+    )
+
+
+def _are_read_in_place(chain: Sequence[BlockOp]) -> bool:
+    """True where stages are read at iterators of who reads them within a row, so by the thread that computed them.
+
+    A reshape reads a row of 13 at `i mod 13`: what another thread has in its registers.
+    """
+    kept = {output for block in chain[:-1] if not block.is_reduction for output in block.outputs}
+    loads = [load for block in chain for load in block.loads if load.buffer in kept]
+    within = row_dimensions(chain[-1])
+    return all(
+        size == 1 or index.as_axis() is not None
+        for load in loads
+        for index, size in zip(load.indices.data[within:], buffer_shape(load.buffer)[within:], strict=True)
     )
 
 

@@ -101,6 +101,17 @@ def test_sums_of_sums_in_16_bits_are_right() -> None:
     assert wrong_share(task, right[:, :, ::-1]) > 0.2
 
 
+def test_what_is_computed_from_sums_in_16_bits_is_right() -> None:
+    def doubled() -> list[te.Tensor]:
+        a, b = te.placeholder((12, 61, 37), "bfloat16", "a"), te.placeholder((12, 37, 65), "bfloat16", "b")
+        weighed = topi.nn.silu(topi.batch_matmul(a, b))
+        return [a, b, topi.tanh(topi.add(weighed, weighed))]
+
+    task = lw.SearchTask(doubled, target="llvm cores=1")
+    assert wrong_share(task, run_te(task.module, list(task.reference.inputs), "native")[0]) == 0
+    assert wrong_share(task, np.asarray(task.reference.expected[0], np.float64)[::-1]) > 0.5
+
+
 def test_a_product_in_half_precision_is_tuned(quick_measuring: None) -> None:
     task = product(512, "float16")
     result = task.tune(lw.TuningOptions(num_measure_trials=3, progress=False, final_laps=1))

@@ -470,3 +470,13 @@ def test_lanes_have_as_many_terms_each_where_these_are_written_out(size: int, la
     (sketch,) = lw.SearchTask([data, topi.mean(data, (1, 2))], target="cuda model=h200").sketches
     (hole,) = (hole for hole in sketch.holes if hole.name.endswith("_lanes"))
     assert set(hole.choices) == lanes
+
+
+@pytest.mark.parametrize("target", [SMALL, "cuda model=h200"])
+@pytest.mark.parametrize("shape", [(6, 9, 13), (16, 27, 13)])
+@pytest.mark.few(2)
+def test_rows_that_a_reshape_reads_elsewhere_are_shared(target: str, shape: tuple[int, ...]) -> None:
+    """The thread of column 17 reads element 4 of a row of 13, which another one has computed."""
+    data, weights = softmax(*shape)
+    task = task_of([data, topi.reshape(weights, (shape[0], shape[1] * shape[2]))], target)
+    check_interpreted(task.module, task.reference, schedules(task))

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from loopwright import te, topi
 from loopwright.dialects.loop import BlockOp, blocks_in
 from loopwright.dialects.target import parse_target
-from loopwright.passes.analysis.access import consumers, producers
+from loopwright.passes.analysis.access import consumers, is_argument, producers
 from loopwright.passes.analysis.nest import buffer_name, functions
 from loopwright.passes.discovery import class_name, primitive_stems
 from loopwright.passes.primitive import Primitive
@@ -203,6 +203,8 @@ def draw_step(r: Random, module: ModuleOp, classes: dict[str, type[Primitive[Any
     blocks = [block for func in functions(module) for block in blocks_in(func)]
     if step_class.__name__ in _REDUCING:
         blocks = [block for block in blocks if block.has_init] or blocks
+    if step_class.__name__ in _LENGTHENING:
+        blocks = [block for block in blocks if not any(map(is_argument, block.outputs))] or blocks
     arguments = _Arguments(r, module, r.choice(blocks), step_class)
     values = {}
     for field in dataclasses.fields(step_class):
@@ -223,6 +225,9 @@ _RARE = {"DoubleBuffer", "OnlineSoftmax", "Pipeline"}
 """Legal after a few certain steps only, so taken from what they offer."""
 
 _REDUCING = {"DecomposeReduction", "Rfactor"}
+
+_LENGTHENING = {"Pad"}
+"""Legal where a block writes no argument, but for reduce loops, which most blocks have none of."""
 
 
 class _Arguments:

@@ -167,6 +167,7 @@ UNARY |= {
     "repeat": (lambda x: x.repeat(2, 1, 3, 1), _X),
     "pad": (lambda x: F.pad(x, (1, 2, 0, 1), value=0.5), _X),
     "pad and cut": (lambda x: F.pad(x, (-1, 2)), _X),
+    "padding alone is left": (lambda x: F.pad(x[:, :1], (-1, 1, 1, -1), value=0.5), _X),
     "reflected": (lambda x: F.pad(x, (1, 2, 2, 1), mode="reflect"), _IMAGE),
     "put a piece": (lambda x: torch.slice_scatter(x, x[:, 1:2] * 2, 1, 0, 1), _X),
     "put a row": (lambda x: torch.select_scatter(x, x[:, 1] * 2, 1, 2), _X),

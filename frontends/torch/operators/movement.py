@@ -255,15 +255,15 @@ def repeat(node: Node) -> Any:
 
 @aten("constant_pad_nd.default")
 def pad(node: Node) -> Any:
-    x, pads = node.value(), node.ints("pad")
-    before, after = [0] * len(x.shape), [0] * len(x.shape)
+    given, pads = node.value(), node.ints("pad")
+    x, rank = given, len(given.shape)
+    low, high = [0] * rank, [0] * rank
     for k in range(len(pads) // 2):
-        axis = len(x.shape) - 1 - k
-        low, high = pads[2 * k], pads[2 * k + 1]
-        if min(low, high) < 0:
-            x = _slice(node, x, axis, max(-low, 0), x.shape[axis] - max(-high, 0))
-        before[axis], after[axis] = max(low, 0), max(high, 0)
-    if not any(before) and not any(after):
-        return node.apply("identity", x)
-    value = node["value"]
-    return node.apply("pad", x, before=before, after=after, value=float(value))
+        low[rank - 1 - k], high[rank - 1 - k] = pads[2 * k], pads[2 * k + 1]
+    if max((*low, *high), default=0) > 0:
+        before, after = ([max(n, 0) for n in side] for side in (low, high))
+        x = node.apply("pad", x, before=before, after=after, value=float(node["value"]))
+    for axis in range(rank):  # after padding: of one element nothing but padding may be left
+        if min(low[axis], high[axis]) < 0:
+            x = _slice(node, x, axis, max(-low[axis], 0), x.shape[axis] - max(-high[axis], 0))
+    return node.apply("identity", x) if x is given else x

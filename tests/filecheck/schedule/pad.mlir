@@ -15,6 +15,35 @@
 // RUN: xdsl-opt %s -p 'lw-pad{block=P loop=c factor=4},lw-pad{block=U loop=r factor=8}' | filecheck %s --check-prefix=BEYOND
 // RUN: xdsl-opt %s -p 'lw-fuse{block=C loops=i,j},lw-reorder{block=C loops=k,i_j},lw-pad{block=C loop=i_j factor=16}' | filecheck %s --check-prefix=FUSED
 // RUN: xdsl-opt %s -p 'lw-pad{block=Z loop=c factor=4},lw-pad{block=V loop=r factor=4}' | filecheck %s --check-prefix=WHOLE
+// RUN: xdsl-opt %s -p 'lw-cache-write{block=most buffer=K layout="i/2","i%2"},lw-pad{block=K_local loop=i factor=2}' | filecheck %s --check-prefix=ROUNDED
+// RUN: xdsl-opt %s -p 'lw-fuse{block=C loops=i,j},lw-reorder{block=C loops=k,i_j},lw-pad{block=C loop=i_j factor=16},lw-cache-write{block=C}' --verify-diagnostics | filecheck %s --check-prefix=PART
+// RUN: xdsl-opt %s -p 'lw-fuse{block=C loops=i,j},lw-reorder{block=C loops=k,i_j},lw-pad{block=C loop=i_j factor=16},lw-cache-read{block=out buffer=C}' --verify-diagnostics | filecheck %s --check-prefix=HOLES
+
+// A fused loop of 32 ends in a part of the seventh row: a copy of all seven would read what nobody writes.
+// PART: 'C' must run for all values of the iterators that it writes at; padding of a fused loop and stages of a pipeline leave some out
+// HOLES: all of 'C' must be written, its padding is not
+
+// A place that a layout rounds up to is within the buffer, and nobody writes it.
+// ROUNDED: memref<6xf32>
+// ROUNDED: lw_loop.load %K_local[i floordiv 2, i mod 2] where (4 - i >= 0) : memref<3x2xf32, "local">
+func.func @rounded(%X: memref<5x7xf32> {lw.name = "X"}, %N: memref<5xf32> {lw.name = "N", lw.output}) {
+  %K = lw_loop.alloc "K" : memref<5xf32>
+  lw_loop.for i in 5 {
+    lw_loop.for r in 7 {
+      lw_loop.block most (i in 5 = i, reduce r in 7 = r) writes %K[i] : memref<5xf32> max {
+        %x = lw_loop.load %X[i, r] : memref<5x7xf32>
+        lw_te.yield %x : f32
+      }
+    }
+  }
+  lw_loop.for i in 5 {
+    lw_loop.block N (i in 5 = i) writes %N[i] : memref<5xf32> {
+      %k = lw_loop.load %K[i] : memref<5xf32>
+      lw_te.yield %k : f32
+    }
+  }
+  func.return
+}
 
 // Of integers one factor that is zero beyond the end is enough.
 // WHOLE: lw_loop.load %Q[r] : memref<4xi32>
