@@ -48,7 +48,7 @@ HEAD = ("network", "target", "kind", "way", "kernels")
 
 
 class Choice(TypedDict):
-    """What was chosen for a kernel of a network."""
+    """The choice for a kernel of a network."""
 
     network: str
     target: str

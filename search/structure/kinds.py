@@ -20,7 +20,7 @@ from .slides import Slide, slides_of
 
 
 class Kind(Enum):
-    """What a block computes."""
+    """The kind of computation of a block."""
 
     PRODUCT = "product"
     """Of matrices, in batches or groups, or several for the same rows: a layer of one tap, strided or not, too."""
@@ -95,7 +95,7 @@ def contraction_of(anchor: Anchor) -> Contraction | None:
 
 
 def kind_of(module: ModuleOp, block: BlockOp) -> Kind:
-    """What a block of a module computes."""
+    """The kind of computation that a block of a module is."""
     if reads_by_data(block):
         return Kind.GATHER
     if not block.is_reduction:
@@ -109,7 +109,7 @@ def kind_of(module: ModuleOp, block: BlockOp) -> Kind:
 
 
 def kind_of_program(module: ModuleOp) -> Kind:
-    """What the block of a loop-level module computes that has most to do: a reduction where there is any."""
+    """The kind of the block of a loop-level module that has most to do: a reduction where there is any."""
     blocks = list(blocks_in(module))
     return kind_of(module, max(blocks, key=lambda b: (b.is_reduction, prod(a.extent for a in b.axes))))
 
