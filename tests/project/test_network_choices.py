@@ -15,7 +15,7 @@ def test_kernels_of_a_network_are_counted_by_kind_and_way() -> None:
     found = list(choices("small", net, "llvm cores=1 vector_bytes=32"))
     assert rows(found) == [
         "| small | llvm | product | tiles | 1 |",
-        "| small | llvm | transposed convolution | tiles | 1 |",
+        "| small | llvm | transposed convolution | col2im | 1 |",
     ]
     assert misplaced(found) == []
 
