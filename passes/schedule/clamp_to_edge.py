@@ -137,22 +137,26 @@ def edges_of(block: BlockOp) -> Edges | None:
 def _edges(block: BlockOp, dimension: int, own: IndexExpr, extent: int) -> Edges | None:
     """The same, of a dimension of so many elements, which `own` goes along."""
     value, before, whole = block.yielded[0], 0, buffer_shape(block.outputs[0])[dimension]
+    taken: list[tuple[SSAValue, set[IndexExpr]]] = []  # with conditions that hold wherever an element is taken
     if (first := _selected(value)) is not None and _index(first[1], dimension) == own * 0:
         before = first[0].const + 1
         if first[0] != own * -1 + (before - 1):
             return None
+        taken.append((first[1], {own * -1 + (before + extent - 1)}))
         value = first[2]
+    behind, within = own - before, own * -1 + (before + extent - 1)
     if (last := _selected(value)) is not None:
-        if last[0] != own * -1 + (before + extent - 1) or _index(last[2], dimension) != own * 0 + (extent - 1):
+        if last[0] != within or _index(last[2], dimension) != own * 0 + (extent - 1):
             return None
+        taken.append((last[2], {behind}))
         value = last[1]
     elif whole > before + extent:
         return None
-    if _index(value, dimension) != own - before or (first is None and last is None):
+    if _index(value, dimension) != behind or not taken:
         return None
-    inside = {own - before, own * -1 + (before + extent - 1)}  # conditions that hold wherever the element is taken
-    if any(not inside.issuperset(load.conditions) for load in block.loads):
-        return None
+    for element, known in (*taken, (value, {behind, within})):
+        if isinstance(element.owner, LoadOp) and not known.issuperset(element.owner.conditions):
+            return None
     return Edges(value.owner.buffer, dimension, before) if isinstance(value.owner, LoadOp) else None
 
 

@@ -74,8 +74,9 @@ class SlicedModel(GpuModel):
     def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """Whole warps in each slice, parts of whole vectors, and as many results for all threads, beside others."""
         own, (axis,) = self.threads(c) / self._slices(c), self.reduce
-        by_rows, _ = self.operands
-        whole = VECTOR * self._parts(c) if copied_at_once(by_rows.run) == VECTOR else 1
+        along_terms = self.operands if self.turned else self.operands[:1]
+        has_vectors = any(copied_at_once(operand.run) == VECTOR for operand in along_terms)
+        whole = VECTOR * self._parts(c) if has_vectors else 1
         mask = (own % WARP == 0) & (axis.extent % whole == 0)
         mask &= np.all([self._tile(c, a) <= a.extent for a in self.axes], axis=0)
         return np.asarray(mask & (self._accumulators(c) % self._slices(c) == 0) & super().limit(c))

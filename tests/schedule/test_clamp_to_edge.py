@@ -77,6 +77,21 @@ def test_edges_are_known_by_what_is_selected() -> None:
     assert agree(unlike(0, 2, 5)) == ["out"]
 
 
+@pytest.mark.parametrize("edge", [0, 7])
+def test_edges_under_a_mask_are_refused(edge: int) -> None:
+    """They are zero where the mask does not hold, as they are all along here."""
+    data = te.placeholder((6,), "float32", "data")
+
+    def at(x: te.Expr, place: int) -> te.Expr:
+        element = data[0 if place == 0 else 5]
+        masked = te.if_then_else(x >= 1 if place == 0 else x < 7, element, 0.0)
+        return masked if place == edge else element
+
+    padded = te.compute((8,), lambda x: te.select(x < 1, at(x, 0), te.select(x < 7, data[x - 1], at(x, 7))), "padded")
+    with pytest.raises(ScheduleError, match="block 'padded' must repeat the first or the last elements of a buffer"):
+        lw.Schedule([data, te.compute((8,), lambda x: padded[x] * 2.0, "out")]).clamp_to_edge("padded")
+
+
 def test_what_is_read_under_a_mask_is_refused() -> None:
     data = te.placeholder((6,), "float32", "data")
     padded = te.compute((7,), lambda x: te.select(x < 1, data[0], data[x - 1]), "padded")

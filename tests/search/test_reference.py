@@ -112,6 +112,17 @@ def test_what_is_computed_from_sums_in_16_bits_is_right() -> None:
     assert wrong_share(task, np.asarray(task.reference.expected[0], np.float64)[::-1]) > 0.5
 
 
+def test_truth_values_of_sums_in_16_bits_are_held_to_what_is_right() -> None:
+    """Few are another way in 16 bits, by which all that is not so would be off by no more than is allowed."""
+    a, b = te.placeholder((16, 64), "bfloat16", "a"), te.placeholder((64, 32), "bfloat16", "b")
+    task = lw.SearchTask([a, b, topi.greater(topi.matmul(a, b), 0.5)], target="llvm cores=1")
+    (right,) = task.reference.expected
+    (rounded,) = run_te(task.module, list(task.reference.inputs), "native")
+    assert 0 < np.count_nonzero(rounded != right) < right.size // 50
+    assert wrong_share(task, right) == 0
+    assert wrong_share(task, ~right) == 1
+
+
 def test_a_product_in_half_precision_is_tuned(quick_measuring: None) -> None:
     task = product(512, "float16")
     result = task.tune(lw.TuningOptions(num_measure_trials=3, progress=False, final_laps=1))

@@ -96,6 +96,19 @@ def test_long_sums_are_also_divided_among_blocks(
     check_candidates(task, sketch, 2)
 
 
+def test_parts_of_columns_by_their_terms_begin_at_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 1036 terms four parts have 259, whose columns would be copied one by one, as rows of 1037 are at any rate."""
+    monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
+    x, w = te.placeholder((8, 1037), name="x"), te.placeholder((33, 1036), name="w")
+    k = te.reduce_axis((0, 1036), "k")
+    out = te.compute((8, 33), lambda i, j: te.sum(x[i, k] * w[j, k], axis=k), name="out")
+    task = lw.SearchTask([x, w, out], target=CUDA)
+    (sketch,) = (sketch for sketch in sliced(task) if "split" in sketch.name)
+    (place,) = (place for place, hole in enumerate(sketch.holes) if hole.name.endswith("_parts"))
+    drawn = sketch.sample(np.random.default_rng(1), 40)[:, place]
+    assert {sketch.holes[place].choices[choice] for choice in drawn} == {7}
+
+
 def test_constant_weights_are_laid_out_by_their_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_gpu_sliced_products, "LEAST_PRODUCTS", 0)
     x, w = te.placeholder((50, 512), name="x"), te.placeholder((64, 512), name="w", constant=True)
