@@ -462,9 +462,8 @@ class Measurer:
         else:
             builds = worker.role == "builder"
             error = ErrorCode.COMPILE_TIMEOUT if builds else ErrorCode.RUN_TIMEOUT
-            self._fail_in(
-                worker, error, f"{'building' if builds else 'running'} took longer than {worker.timeout_s:g} s"
-            )
+            what = "building" if builds else "running"
+            self._fail_in(worker, error, f"{what} took longer than {worker.timeout_s:g} s")
         self._restart(worker)
 
     def _fail_in(self, worker: Worker, error: ErrorCode, message: str) -> None:
