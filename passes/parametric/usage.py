@@ -8,7 +8,10 @@ from dataclasses import dataclass, fields
 from .index import depends_on
 from .nest import Buffer, Loop, Nest, Stage
 from .placement import kept_part
-from .sizes import Size, ceil_div, less, maximum, product, total, where
+from .sizes import Size, ceil_div, less, maximum, minimum, product, total, where
+
+UNROLL = "auto_unroll_max_step"
+"""The note of a loop of how many copies of statements unrolling it, and those in it, may make."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ def copies(stage: Stage) -> Size:
     limits: list[Size] = []
     limit: Size = 0
     for loop in stage.loops:
-        limit = loop.notes.get("auto_unroll_max_step", limit)
+        limit = loop.notes.get(UNROLL, limit)
         limit = where(loop.notes.get("unroll_explicit", 1), limit, 0)
         limits.append(limit)
     inside: Size = 1
@@ -59,6 +62,19 @@ def copies(stage: Stage) -> Size:
         elif loop.kind == "serial":
             found = found * where(less(most, inside), 1, loop.extent)
     return found
+
+
+def steps_allowed(nest: Nest) -> list[Size]:
+    """Limits of pragmas that unroll loops, each no more than all statements that its loop runs: more changes nothing.
+
+    Lanes are counted apart, as those that are not side by side everywhere are unrolled.
+    """
+    loops = [loop for loop in nest.root.loops_below() if UNROLL in loop.notes]
+    return [minimum(loop.notes[UNROLL], _statements_run(loop)) for loop in loops]
+
+
+def _statements_run(node: Loop | Stage) -> Size:
+    return 1 if isinstance(node, Stage) else node.extent * total([_statements_run(child) for child in node.body])
 
 
 def _vectors(stage: Stage, nest: Nest) -> Size:

@@ -16,6 +16,7 @@ from ...passes.collector import collector_paused
 from ...passes.parametric.program import Program
 from ...passes.parametric.replay import ScheduledNests
 from ...passes.parametric.sizes import Size, SizeGraph
+from ...passes.parametric.usage import steps_allowed
 from ...passes.primitive import UnknownStepError
 from ..estimates.build_model import build_seconds
 from .catalogue import PRIOR, names
@@ -79,6 +80,12 @@ class SketchFeatures:
         return Program(graph, [] if seconds is None else [seconds])
 
     @cached_property
+    def _steps(self) -> Program:
+        """The limits of unrolling, as far as they make a difference."""
+        graph, view = self._view
+        return Program(graph, steps_allowed(view.nest) if view.nest.target.is_gpu else [])
+
+    @cached_property
     def _view(self) -> tuple[SizeGraph, NestView]:
         """The nest of all candidates, which all programs are of, and the expressions there are of it so far."""
         graph = SizeGraph()
@@ -97,6 +104,11 @@ class SketchFeatures:
         """Rough seconds until candidates with these columns are built, `(rows,)`; None where nobody has an idea."""
         program = self._builds
         return np.asarray(run_program(program, columns, rows)[0], dtype=np.float64) if program.outputs else None
+
+    def steps_allowed(self, columns: Mapping[str, npt.NDArray[np.int64]], rows: int) -> npt.NDArray[np.float64] | None:
+        """Limits of unrolling `(limits, rows)`, as far as they make a difference; None where there are none."""
+        program = self._steps
+        return np.asarray(run_program(program, columns, rows), dtype=np.float64) if program.outputs else None
 
     def __call__(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:
         """The features `(rows, len(catalogue()) + 1)` of candidates with these columns, each `(rows,)`."""

@@ -312,9 +312,10 @@ class Measurer:
         """Hand out work, wait until a worker answers or is late, and take in what happened."""
         assert self._selector is not None, "the measurer is not running"
         with self._changed:
+            done = len(self._jobs.done)
             self._dispatch()
             self._changed.notify_all()
-            if self._jobs.done and self._thread is None:
+            if len(self._jobs.done) > done and self._thread is None:
                 return
         busy = {worker.role for worker in self._workers if worker.job is not None}
         start_s = time.monotonic()
@@ -461,9 +462,8 @@ class Measurer:
         else:
             builds = worker.role == "builder"
             error = ErrorCode.COMPILE_TIMEOUT if builds else ErrorCode.RUN_TIMEOUT
-            self._fail_in(
-                worker, error, f"{'building' if builds else 'running'} took longer than {worker.timeout_s:g} s"
-            )
+            what = "building" if builds else "running"
+            self._fail_in(worker, error, f"{what} took longer than {worker.timeout_s:g} s")
         self._restart(worker)
 
     def _fail_in(self, worker: Worker, error: ErrorCode, message: str) -> None:

@@ -34,6 +34,9 @@ class Description(Protocol):
     def build_seconds(self, columns: Columns, rows: int, /) -> npt.NDArray[np.float64] | None:
         """Rough seconds until rows are built, `(rows,)`; None where nobody has an idea."""
 
+    def steps_allowed(self, columns: Columns, rows: int, /) -> npt.NDArray[np.float64] | None:
+        """Limits of unrolling `(limits, rows)`, as far as they make a difference; None where nobody says."""
+
 
 @dataclass(frozen=True)
 class Sketch:
@@ -149,15 +152,15 @@ class Sketch:
         return self._text.filled(values)
 
     def code(self, row: npt.NDArray[np.int64]) -> str:
-        """The schedule text, where as many statements are written out whatever a pragma allows.
+        """The schedule text, where pragmas allow no more copies of statements than there are.
 
         Of 512 candidates that simulated searches of two workloads proposed 22 and 34 had the source of another one, all
-        for that: pragmas allowed more than loops have. 10 of others are taken for the same, that differ in whether the
-        compiler is told to unroll a loop of two or four.
+        for that.
         """
-        seconds = self.build_seconds(row[None])
         text = self.schedule(row)
-        return text if seconds is None else _ALLOWED.sub(f"\\g<1>{seconds[0]:.9g}", text)
+        rows = row[None]
+        steps = None if self.describe is None else self.describe.steps_allowed(self.columns(rows), len(rows))
+        return text if steps is None else _ALLOWED.sub("\\g<1>" + "/".join(f"{n:.0f}" for n in steps[:, 0]), text)
 
     @cached_property
     def _text(self) -> OpenText:

@@ -51,8 +51,12 @@ class Backlog:
 
     @property
     def most_unled(self) -> int:
-        """Candidates that may be proposed, at most, before there is a result to learn from."""
-        return max(1, self.low_water, self.asked // _UNLED if self._is_long else 0)
+        """Candidates that may be proposed, at most, before there is a result to learn from.
+
+        Where builds and runs take turns nobody builds more than a batch meanwhile.
+        """
+        keeps_ahead = self._is_long and self.measurer.options.overlap
+        return max(1, self.low_water, self.asked // _UNLED if keeps_ahead else 0)
 
     def most_unled_while(self, workers_start: bool) -> int:
         """The same, of those that are proposed before the search begins: no more than usual once workers are there."""

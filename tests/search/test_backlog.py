@@ -43,6 +43,7 @@ def test_a_short_search_waits_for_half_a_batch() -> None:
 
 def test_where_builds_and_runs_take_turns_nothing_is_proposed_meanwhile() -> None:
     assert backlog(Pending(0, overlap=False)).is_low and not backlog(Pending(1, overlap=False)).is_low
+    assert backlog(Pending(0, overlap=False)).most_unled_while(workers_start=True) == 1  # one batch, as ever
 
 
 @pytest.mark.parametrize(("run_s", "waits"), [(0.02, False), (0.04, True)])

@@ -4,13 +4,17 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from order_backend import noted
 from patience import PATIENCE_S, wait_until
 
+from loopwright.search.measure import measurer as measurer_module
+from loopwright.search.measure.jobs import Jobs
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
+from loopwright.search.measure.process import WorkerProcess
 from loopwright.search.measure.timing import TimingSettings
 from loopwright.search.records.file import ErrorCode
 
@@ -91,6 +95,30 @@ def test_a_tiny_kernel_is_measured_before_what_was_begun_runs(tmp_path: Path) ->
         measurer.use(doubling())
         assert all(each.ok for each in measurer.measure(early))
         assert all(noted(log).count(f"{what} {name}") == 1 for what in ("build", "run") for name in "abcd")
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_builder_may_start_after_the_tiny_kernel_was_measured(
+    overlap: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny, measured = tmp_path / "tiny", tmp_path / "measured"
+    start, ran, started = measurer_module.start_process, Jobs.ran, list[str]()
+
+    def start_late(role: str, options: MeasureOptions, folder: Path) -> WorkerProcess:
+        started.append(role)
+        env = {"STARTS_AFTER": str(measured)} if len(started) == OPTIONS.builders else {}
+        return start(role, replace(options, env=env), folder)
+
+    def note_run(jobs: Jobs, *result: Any) -> None:
+        ran(jobs, *result)
+        measured.touch()
+
+    monkeypatch.setattr(measurer_module, "start_process", start_late)
+    monkeypatch.setattr(Jobs, "ran", note_run)
+    preflight = doubling("tiny"), schedule(tiny, "0")
+    with Measurer(replace(OPTIONS, overlap=overlap, preflight=lambda: preflight)) as measurer:
+        assert measurer.builders == 2 and not measurer.pending
+        assert noted(tiny) == ["build 0", "run 0"]
 
 
 def test_of_another_task_nothing_that_was_begun_is_used(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Every strategy searches sketches and templates: legal candidates, each once, the same for the same seed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,12 @@ class ListedSpace(FakeSpace):
 def product() -> list[te.Tensor]:
     a, b = te.placeholder((48, 32), name="a"), te.placeholder((32, 64), name="b")
     return [a, b, topi.matmul(a, b)]
+
+
+def convolution() -> list[te.Tensor]:
+    """One whose steps copy operands to registers, in lanes that begin anywhere, beside the products."""
+    x, w = te.placeholder((1, 16, 14, 14), name="x"), te.placeholder((32, 16, 3, 3), name="w")
+    return [x, w, topi.nn.conv2d_nchw(x, w, 1, 1)]
 
 
 def sketches() -> Sequence[Space]:
@@ -172,12 +178,13 @@ def test_of_rows_that_are_built_to_the_same_code_one_is_proposed(name: str) -> N
     assert len(found) == len(set(found)) == 64
 
 
-def test_what_a_pragma_allows_beyond_all_loops_makes_no_other_code() -> None:
-    task = lw.SearchTask(product, target="cuda model=h200")
+@pytest.mark.parametrize("workload", [product, convolution])
+def test_what_a_pragma_allows_beyond_all_loops_makes_no_other_code(workload: Callable[[], list[te.Tensor]]) -> None:
+    task = lw.SearchTask(workload, target="cuda model=h200")
     sketch = task.sketches[-1]
     (unroll,) = [n for n, hole in enumerate(sketch.holes) if hole.kind == "unroll"]
     found: dict[str, set[str]] = {}
-    rows = np.repeat(sketch.sample(np.random.default_rng(0), 3), sketch.sizes[unroll], axis=0)
+    rows = np.repeat(sketch.sample(np.random.default_rng(0), 5), sketch.sizes[unroll], axis=0)
     rows[:, unroll] = np.arange(len(rows)) % sketch.sizes[unroll]
     for row in rows:
         text = print_cuda(lower_to_kernel(task.schedule_module(sketch.schedule(row)), task.target)).source

@@ -1,14 +1,16 @@
 """The fake backend, whose builds and runs note themselves in one file, `path=`, a line each: `build 3`, `run 3`.
 
-With `timed=yes` timings do so, too: `time 3`. A build with `after=<line>` waits until that line is there.
+With `timed=yes` timings do so, too: `time 3`. A build with `after=<line>` waits until that line is there. A builder
+whose environment names a file in `STARTS_AFTER` starts once that is there.
 """
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import fake_backend
-from fake_backend import device_name, versions
+from fake_backend import device_name
 
 from loopwright.search.measure.backend_api import Array
 
@@ -23,6 +25,13 @@ def noted(path: Path) -> list[str]:
 def runs_noted(path: Path) -> str:
     """The names of what ran, in order."""
     return "".join(line.removeprefix("run ") for line in noted(path) if line.startswith("run "))
+
+
+def versions() -> dict[str, str]:
+    while (path := os.environ.get("STARTS_AFTER")) and not os.path.exists(path):
+        time.sleep(0.01)
+    found: dict[str, str] = fake_backend.versions()
+    return found
 
 
 def _note(fields: dict[str, str], what: str) -> None:
