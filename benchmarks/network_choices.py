@@ -20,6 +20,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypedDict
 
@@ -66,8 +67,12 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="a file for the choices, a line of JSON each")
     parser.add_argument("--beside", type=Path, help="such a file, of another version")
     options = parser.parse_args()
-    if options.write and options.networks:
-        parser.error("the table is of all networks: --write takes no names")
+    if options.write and (options.networks or tuple(options.targets) != TARGETS or not _has_torch()):
+        parser.error(
+            "the table is of all networks on its targets: --write takes neither names nor --targets, but torch"
+        )
+    if options.beside and not options.beside.is_file():
+        parser.error(f"there is no file {options.beside}")
     found: list[Choice] = []
     for name in options.networks or _usual():
         net = _network(name)
@@ -80,18 +85,19 @@ def main() -> None:
     wrong = misplaced(found)
     if options.write and not wrong:
         TABLE.write_text(_page(found))
-    differ = differences(rows(found), _rows_of(TABLE.read_text()) if TABLE.exists() else [])
+    listed = [each for each in found if each["target"] in TARGETS]
+    differ = differences(rows(listed), _rows_of(TABLE.read_text()) if TABLE.exists() else [])
     print("\n".join([*wrong, *differ]) or "as in the table")
     sys.exit(1 if wrong or differ else 0)
 
 
 def _usual() -> list[str]:
     """The networks that are taken without names."""
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        return [*TESTED]
-    return [*TESTED, *WILD]
+    return [*TESTED, *WILD] if _has_torch() else [*TESTED]
+
+
+def _has_torch() -> bool:
+    return find_spec("torch") is not None
 
 
 def _network(name: str) -> Network:

@@ -20,6 +20,7 @@ from statistics import median
 from ..backends.host_memory import host_memory_bytes
 from ..backends.targets import resolve_target
 from ..dialects.target import Target
+from ..search.measure.backend_api import backend_path, load_backend
 from ..search.measure.local import Measure, runs_here
 from ..search.records import file as rec
 from ..search.records.file import DEFAULT_SKETCH, Record, Role
@@ -30,14 +31,14 @@ from .runtime.executor import Executor
 from .runtime.network import CompiledNetwork
 
 LAPS = 12
-"""Runs of each network, in turn. A choice."""
+"""Timed runs of each network, in turn, each behind one that brings its data to the caches. A choice."""
 MOST_S = 5.0
-"""Seconds for all of them where a network is slow; four of each are run in any case. A choice."""
+"""Seconds for all of them where a network is slow; four of each are timed in any case. A choice."""
 FASTER_LAPS = 0.75
 """Part of the laps in which the untuned schedule must be faster. Of two that are as fast, 9 of 12 laps are won by one
 of them in 7 of 100 run-offs, and then nothing is lost by taking it."""
 _FEWEST = 4
-"""Laps that are run however slow a network is: three of four is the least that is most of them. A choice."""
+"""Laps that are timed however slow a network is: three of four is the least that is most of them. A choice."""
 
 
 def compile_tuned(
@@ -60,7 +61,7 @@ def compile_tuned(
     if device.kind != "llvm" or not runs_here(measure) or 2 * _constant_bytes(tuned) > host_memory_bytes() / 2:
         return tuned
     known = rec.load(records)
-    rivals = rivals_of(tuned, known)
+    rivals = rivals_of(tuned, known, device)
     if not rivals:
         return tuned
     kept = {kernel.workload_key for kernel in tuned.kernels} - {rival.key for rival in rivals}
@@ -91,28 +92,36 @@ class Rival:
         """The records of a run-off that the untuned schedule won, in `ratio` of the time of the chosen one.
 
         Times of a network are no times of trials, with which later ones compete: the winner's is the time that the
-        chosen schedule had as a trial, multiplied by the ratio.
+        chosen schedule had as a trial, multiplied by the ratio. Nothing was built or run for either as a trial is.
         """
-        now, times_s = time.time(), (self.chosen.time_s * ratio,)
-        lost = replace(self.chosen, role=Role.FINAL, timestamp=now, predicted=None)
-        won = replace(self.untuned, role=Role.WINNER, timestamp=now, predicted=None, times_s=times_s, round=0)
-        return lost, won
+        times_s = (self.chosen.time_s * ratio,)
+        lost = replace(self.chosen, role=Role.FINAL)
+        won = replace(self.untuned, role=Role.WINNER, times_s=times_s, round=0, stopped_early=False)
+        now = time.time()
+        first, second = (replace(each, timestamp=now, predicted=None, build_s=0.0, run_s=0.0) for each in (lost, won))
+        return first, second
 
 
-def rivals_of(tuned: CompiledNetwork, known: Iterable[Record]) -> list[Rival]:
-    """Return the kernels whose schedule is that of a record, where the untuned one was tried, too, and is another."""
-    groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
-    for record in known:
-        if record.ok:
-            groups[record.workload_key, record.target, record.device].append(record)
-    found: dict[str, Rival] = {}
+def rivals_of(tuned: CompiledNetwork, known: Iterable[Record], target: Target) -> list[Rival]:
+    """Return the kernels whose schedule is that of a record, where the untuned one was tried, too, and is another.
+
+    Both are of this target and of this machine's CPU: of another one nothing is found out here.
+    """
+    device = load_backend(backend_path(target.kind)).device_name()
     schedules = {kernel.workload_key: kernel.schedule for kernel in tuned.kernels if kernel.tuned}
-    for (key, _, _), group in groups.items():
-        untuned = [record for record in group if record.sketch == DEFAULT_SKETCH]
+    groups: dict[str, list[Record]] = {key: [] for key in schedules}
+    for record in known:
+        if record.ok and record.target == str(target) and record.workload_key in groups:
+            groups[record.workload_key].append(record)
+    found = []
+    for key, group in groups.items():
+        untuned = [record for record in group if record.sketch == DEFAULT_SKETCH and record.device == device]
+        if not untuned:
+            continue
         chosen = rec.best(group)
-        if untuned and chosen.schedule == schedules.get(key) != untuned[-1].schedule:
-            found[key] = Rival(chosen, untuned[-1])
-    return list(found.values())
+        if chosen.device == device and chosen.schedule == schedules[key] != untuned[-1].schedule:
+            found.append(Rival(chosen, untuned[-1]))
+    return found
 
 
 def lap_ratios(tuned: Executor, untuned: Executor) -> Mapping[str, Sequence[float]]:

@@ -1,6 +1,7 @@
 """NumPy's functions of arrays `(n,)`, which also take expressions: estimates and limits are written with these alone.
 
-A function that is not here refuses expressions, and what is written with it is computed by NumPy each time.
+A function that is not here refuses expressions, and what is written with it is computed by NumPy each time. Of floats
+`//` and `%` are as NumPy's where these are whole numbers, and nothing is divided by 0.
 """
 
 from __future__ import annotations
@@ -52,7 +53,6 @@ else:
     from .expression import Expression as _Expression
     from .expression import NoExpressionError as _NoExpressionError
     from .expression import is_writing as _is_writing
-    from .expression import kind_of_type as _kind_of_type
     from .expression import parts as _parts
 
     def asarray(a, dtype=None):
@@ -69,8 +69,8 @@ else:
     def full(shape, value, dtype=None):
         if not _is_writing() and type(value) is not _Expression:
             return _np.full(shape, value, dtype)
-        size, kind, level = _parts(value)
-        return _Expression(size, kind if dtype is None else _kind_of_type(dtype), level)
+        found = _Expression(*_parts(bool(value) if dtype in (bool, bool_) else value))
+        return found if dtype is None else found.astype(dtype)
 
     def full_like(a, value):
         return _Expression(_parts(value)[0], a.kind) if type(a) is _Expression else _np.full_like(a, value)

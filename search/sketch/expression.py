@@ -22,6 +22,7 @@ from ...passes.parametric.sizes import (
     less,
     maximum,
     square_root,
+    where,
 )
 
 NumberT = TypeVar("NumberT", np.int64, np.float64)
@@ -66,10 +67,13 @@ class Expression:
         return bool(float(self))
 
     def astype(self, kind: Any) -> Expression:
-        """The elements as floats, or as the whole numbers below."""
+        """The elements as 64-bit floats, or as 64-bit whole numbers, towards zero."""
         wanted = kind_of_type(kind)
+        if wanted != BOOL and np.dtype(kind) not in (np.int64, np.float64):
+            self._refused()  # numbers of fewer bits are rounded, or wrap around
         if wanted == INT and self.kind == FLOAT:
-            return Expression(floor(self.size), INT, self.level)
+            below, above = floor(self.size), 0 - floor(0 - self.size)
+            return Expression(where(less(self.size, 0), above, below), INT, self.level)
         if wanted == BOOL and self.kind != BOOL:
             self._refused()
         return Expression(self.size, wanted, self.level)

@@ -53,7 +53,7 @@ class Formula:
         with collector_paused(), written(graph) as writing:
             try:
                 output = _size(function(columns))
-            except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+            except Exception as error:  # of others' rules, too, which may ask for arrays in any way
                 raise NoExpressionError(f"computed by NumPy: {error}") from error
             last = max((each.level for each in writing.mapped), default=0)
             levels = ([each for each in writing.mapped if each.level == level] for level in range(1, last + 1))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.backends.llvm.device import device_name
 from loopwright.graph import network_run_off
 from loopwright.graph.network_run_off import FASTER_LAPS, compile_tuned, is_faster, lap_ratios, rivals_of
 from loopwright.graph.runtime.executor import Executor
@@ -34,9 +35,14 @@ def searched(folder: Path) -> tuple[lw.SearchTask, Path, Record]:
     untuned = Record(
         *(task.workload_key, task.compute_dag.hash, str(task.target), "default", (), task.default_schedule),
         times_s=(2e-6, 3e-6),
-        device="here",
+        build_s=0.5,
+        run_s=0.1,
+        stopped_early=True,
+        device=device_name(),
     )
-    tuned = replace(untuned, sketch="by hand", schedule="lw-lower-te-to-loop", times_s=(1e-6, 2e-6))
+    tuned = replace(
+        untuned, sketch="by hand", schedule="lw-lower-te-to-loop", times_s=(1e-6, 2e-6), stopped_early=False
+    )
     path = folder / "records.jsonl"
     rec.append(path, [untuned, tuned, replace(tuned, role=Role.WINNER), replace(untuned, role=Role.FINAL)])
     return task, path, tuned
@@ -70,6 +76,7 @@ def test_faster_untuned_schedule_is_taken_and_kept(
     best = rec.best(rec.load(path))
     assert (best.role, best.schedule) == (Role.WINNER, wanted)
     assert best.time_s == pytest.approx(ratio * tuned.time_s)
+    assert (best.build_s, best.run_s, best.stopped_early) == (0, 0, False)
     later = replace(tuned, schedule="lw-lower-te-to-loop,canonicalize", times_s=(0.5e-6,))
     rec.append(path, [later])
     assert rec.best(rec.load(path)) == later  # a trial after it competes, by the clock of trials
@@ -83,14 +90,33 @@ def test_both_are_timed_in_the_network(tmp_path: Path) -> None:
     assert len(ratios) == network_run_off.LAPS and is_faster(ratios)  # vectors beside single elements
     (backwards,) = lap_ratios(fast.executor(), slow.executor()).values()
     assert not is_faster(backwards)
-    (rival,) = rivals_of(slow, rec.load(path))
+    (rival,) = rivals_of(slow, rec.load(path), task.target)
     assert (rival.key, rival.untuned.schedule, rival.chosen.schedule) == (
         task.workload_key,
         task.default_schedule,
         tuned.schedule,
     )
-    assert not rivals_of(fast, rec.load(path))
+    assert not rivals_of(fast, rec.load(path), task.target)
     assert schedule_of(compile_tuned(product(), T, path)) == task.default_schedule
+
+
+def elsewhere(records: Sequence[Record], target: lw.Target) -> list[list[Record]]:
+    """The same records, four times as fast, of a CPU of another name, and of four cores."""
+    faster = [replace(record, times_s=tuple(s / 4 for s in record.times_s)) for record in records]
+    cores = str(target.with_cores(4))
+    return [[replace(r, device="another") for r in faster], [replace(r, target=cores) for r in faster]]
+
+
+def test_records_of_other_machines_are_neither_judged_nor_in_the_way(tmp_path: Path) -> None:
+    task, path, _ = searched(tmp_path)
+    own = rec.load(path)
+    slow = lw.compile(product(), T, path)
+    another, four_cores = elsewhere(own, task.target)
+    for file in ([*own, *four_cores], [*four_cores, *own], [*own, *[replace(r, times_s=(1.0,)) for r in another]]):
+        (rival,) = rivals_of(slow, file, task.target)
+        assert rival.chosen in own and rival.untuned in own
+    for file in ([*own, *another], another, four_cores):
+        assert not rivals_of(slow, file, task.target)  # it was chosen by their times
 
 
 def test_most_laps_decide() -> None:

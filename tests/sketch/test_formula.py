@@ -73,6 +73,7 @@ FUNCTIONS: dict[str, Callable[[Columns], Any]] = {
     "powers of powers": lambda c: ((c["a"] * 0.1) ** 8.0 + (c["b"] * 0.1) ** 8.0) ** 0.125,
     "functions": lambda c: arrays.maximum(c["a"], 7) + arrays.minimum(c["b"], c["a"]) + arrays.gcd(c["a"], 12),
     "rounded": lambda c: arrays.ceil(c["a"] / 3) + (c["a"] / 3).astype(np.int64) + arrays.ceil(c["b"]),
+    "towards zero": lambda c: (c["a"] / 3 - 5).astype(np.int64) + arrays.asarray(2.5 - c["b"] / 4, int),
     "chosen": lambda c: arrays.where(c["a"] % 4 == 0, 4.0, arrays.where(c["a"] > 9, 2.0, 1)) + arrays.sign(c["a"] - 5),
     "made": lambda c: arrays.ones(len(c["a"])) * arrays.full(len(c["a"]), 3) + arrays.zeros_like(c["a"]) + c["b"],
     "clipped": lambda c: arrays.clip(c["a"] * 1.5, 3, 20.0) + arrays.prod([c["a"], c["b"]], axis=0),
@@ -91,12 +92,22 @@ def test_functions_of_arrays_take_expressions(name: str) -> None:
     np.testing.assert_array_equal(found, np.asarray(function(COLUMNS), dtype=np.float64))
 
 
+def of_arrays_alone(c: Columns) -> Any:
+    if not isinstance(c["a"], np.ndarray):
+        raise ValueError("columns are arrays")
+    return c["a"] > 3
+
+
 REFUSED: dict[str, Callable[[Columns], Any]] = {
     "tested": lambda c: c["a"] if (c["a"] > 3).any() else c["b"],
     "branches": lambda c: c["a"] if c["a"] > 3 else c["b"],
     "numpy's own": lambda c: np.cumsum(c["a"]),
     "looked up": lambda c: np.arange(50)[c["a"]],
     "assigned": lambda c: c["a"].__setitem__(0, 1),
+    "raises what it likes": of_arrays_alone,
+    "fewer bits": lambda c: (c["a"] / 3).astype(np.float32) * 2,
+    "fewer bits that wrap": lambda c: c["a"].astype(np.uint8) * 10,
+    "made of fewer bits": lambda c: c["a"] * arrays.ones(len(c["a"]), np.int32),
     "no arithmetic of truths": lambda c: (c["a"] > 1) + (c["b"] > 1),
     "no expression": lambda c: 1.0,
     "unknown": lambda c: c["c"],
@@ -115,7 +126,9 @@ def test_derived_numbers_are_part_of_a_formula() -> None:
     np.testing.assert_array_equal(found, COLUMNS["a"] * COLUMNS["b"] + 1)
 
 
-@pytest.mark.parametrize("limit", [lambda c: c["a"] * c["b"] < 300, lambda c: np.isin(c["a"], (2, 3, 5))])
+@pytest.mark.parametrize(
+    "limit", [lambda c: c["a"] * c["b"] < 300, lambda c: np.isin(c["a"], (2, 3, 5)), of_arrays_alone]
+)
 def test_limits_say_the_same_of_many_rows_as_of_few(limit: Callable[[Columns], Any]) -> None:
     population = Population(NUMBERS, (), (limit, lambda c: c["a"] % 2 == 1))
     rows = np.random.default_rng(0).integers(0, 40, size=(2 * WORTH_ROWS, 2))
