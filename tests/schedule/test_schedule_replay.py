@@ -75,7 +75,10 @@ def probes() -> list[ModuleOp]:
     staged.compute_at(copy, staged.get_loops(product)[-1])
     chain = lw.Schedule([a, topi.tanh(topi.exp(a))])
     weighted = lw.Schedule([a, b, topi.nn.matmul(topi.nn.softmax(a), b)])
-    return [conv.module, staged.module, chain.module, weighted.module, parts().module, instruction_nest()]
+    image = te.placeholder((1, 2, 4, 4), name="image")
+    resized = lw.Schedule([image, topi.resize2d(image, (8, 8))])
+    nests = [conv, staged, chain, weighted, resized, parts()]
+    return [*(nest.module for nest in nests), instruction_nest()]
 
 
 def parts() -> lw.Schedule:
