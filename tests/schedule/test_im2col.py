@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
+from replayed_features import check_replayed_features
 
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.attributes import Axis
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.loop import blocks_in
-from loopwright.dialects.presets import preset_target
-from loopwright.search.features.of_records import features_of_schedule
-from loopwright.search.features.of_sketch import SketchFeatures
 
 
 def row(length: int, taps: int, stride: int, images: int = 1, dtype: str = "float64") -> list[te.Tensor]:
@@ -59,10 +57,6 @@ def agree(tensors: list[te.Tensor]) -> tuple[Axis, ...]:
 
 
 def test_all_candidates_have_the_nest_that_the_step_makes() -> None:
-    tensors, target = row(13, 3, 2, 2, "float32"), preset_target("cuda model=h200")
+    tensors = row(13, 3, 2, 2, "float32")
     template = 'lw-lower-te-to-loop,lw-split{block="T_relu" loop="i1" factors=0,<n>},lw-im2col{block="compute"}'
-    module, numbers = te.create_module(tensors), np.array([1, 2, 3])
-    found = SketchFeatures(module, target, "product", template, None)({"n": numbers}, len(numbers))
-    for number, features in zip(numbers, found, strict=True):
-        expected = features_of_schedule(module, target, template.replace("<n>", str(number)))
-        np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-4)
+    check_replayed_features(tensors, template, (1, 2, 3))

@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
+from replayed_features import check_replayed_features
 
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.loop import blocks_in
 from loopwright.dialects.minimal_filtering import IN_PARTS
-from loopwright.dialects.presets import preset_target
-from loopwright.search.features.of_records import features_of_schedule
-from loopwright.search.features.of_sketch import SketchFeatures
 
 
 def layer(
@@ -112,12 +110,8 @@ def test_tiles_that_rules_take_round_little_more_than_sums(window: int, tile_siz
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
 @pytest.mark.parametrize(("window", "tile_size"), [(3, 2), (5, 3)])
 def test_all_candidates_have_the_nest_that_the_step_makes(layout: str, window: int, tile_size: int) -> None:
-    tensors, target = layer(layout, 2, 7, 6, 1, window=window), preset_target("cuda model=h200")
-    sch = lw.Schedule(tensors, target=target)
+    tensors = layer(layout, 2, 7, 6, 1, window=window)
+    sch = lw.Schedule(tensors, target="cuda model=h200")
     step = f'lw-winograd{{block="{convolution(sch)}" tile_size={tile_size}}}'
     template = f'lw-lower-te-to-loop,lw-split{{block="T_relu" loop="i1" factors=0,<n>}},{step}'
-    module, numbers = te.create_module(tensors), np.array([1, 2, 3])
-    found = SketchFeatures(module, target, "by_tiles", template, None)({"n": numbers}, len(numbers))
-    for number, features in zip(numbers, found, strict=True):
-        expected = features_of_schedule(module, target, template.replace("<n>", str(number)))
-        np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-4)
+    check_replayed_features(tensors, template, (1, 2, 3))

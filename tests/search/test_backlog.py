@@ -1,4 +1,4 @@
-"""How many candidates a search has under way while it thinks of others."""
+"""Candidates that a search has under way while it thinks of others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
