@@ -58,7 +58,7 @@ def compile_tuned(
     """
     device = resolve_target(target)
     tuned = compile(net, device, records, winograd=winograd, precision=precision)
-    if device.kind != "llvm" or not runs_here(measure) or 2 * _constant_bytes(tuned) > host_memory_bytes() / 2:
+    if device.kind != "llvm" or not runs_here(measure) or 4 * tuned.package.constant_bytes > host_memory_bytes():
         return tuned
     known = rec.load(records)
     rivals = rivals_of(tuned, known, device)
@@ -148,7 +148,3 @@ def _times_s(executor: Executor) -> dict[str, float]:
     for row in executor.profile(repeat=1):
         found[row.kernel.workload_key] += row.time_s
     return found
-
-
-def _constant_bytes(network: CompiledNetwork) -> int:
-    return sum(array.nbytes for array in network.package.constants)

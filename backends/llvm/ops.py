@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import cast
 
 from xdsl.dialects import arith, math, vector
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntAttr, IntegerAttr
-from xdsl.dialects.utils import FastMathFlag
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import kernel
 from ...dialects.kernel import FLOAT_PREDICATES as _CMPF
 from ...dialects.kernel import INTEGER_PREDICATES as _CMPI
 from ..unsupported import UnsupportedError
+from .float_division import divide
 from .function import Function
 from .math import POLYNOMIALS, polynomial
 from .memory import splat
@@ -36,46 +36,6 @@ def _binary(instruction: str, on_index: str = "") -> Handler:
         f.names[op.results[0]] = f.put(f"{text} {kind} {f.names[a]}, {f.names[b]}")
 
     return emit
-
-
-def _divide(f: Function, op: Operation) -> None:
-    """Handle divf, its divisor behind a fence that LLVM's analyses do not look through; it takes no instruction.
-
-    Code generation of LLVM 22 takes lanes in which both are known zeros for zeros (SimplifyDemandedVectorElts): the
-    selection of what a division under a mask gives would lose its mask, and the others would be NaN.
-    """
-    a, b = op.operands
-    kind, divisor = f.type(a.type), f.names[b]
-    if FastMathFlag.ALLOW_RECIP in cast(arith.DivfOp, op).fastmath.data and _is_shared(b):
-        f.names[op.results[0]] = f.put(f"fmul {kind} {f.names[a]}, {_inverse(f, kind, divisor)}")
-        return
-    if not _is_constant(b):
-        divisor = f.intrinsic("arithmetic.fence", kind, [kind], (kind, divisor))
-    f.names[op.results[0]] = f.put(f"fdiv {kind} {f.names[a]}, {divisor}")
-
-
-def _inverse(f: Function, kind: str, divisor: str) -> str:
-    """Return the inverse of a number that is in all lanes of a vector, taken once.
-
-    A core of an Emerald Rapids takes 3.9 ns to divide 16 floats, and 0.2 to multiply them.
-    """
-    lanes, _, element = kind[1:-1].partition(" x ")
-    number = f.put(f"extractelement {kind} {divisor}, i32 0")
-    inverse = f.put(f"fdiv {element} {float_text(1.0, element)}, {number}")
-    return splat(f, inverse, element, kind, int(lanes))
-
-
-def _is_shared(value: SSAValue) -> bool:
-    """True for a vector of one number that is no constant."""
-    owner = value.owner
-    if isinstance(owner, kernel.LoadOp) and lanes_of(value.type):
-        return len(owner.operands) == 2 and cast(IntAttr, owner.properties["stride"]).data == 0
-    return isinstance(owner, vector.BroadcastOp) and not _is_constant(value)
-
-
-def _is_constant(value: SSAValue) -> bool:
-    source = value.owner.operands[0] if isinstance(value.owner, vector.BroadcastOp) else value
-    return isinstance(source.owner, arith.ConstantOp)
 
 
 def _intrinsic(name: str, *more: tuple[str, str]) -> Handler:
@@ -444,7 +404,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     arith.AddfOp: _binary("fadd contract"),
     arith.SubfOp: _binary("fsub contract"),
     arith.MulfOp: _binary("fmul contract"),
-    arith.DivfOp: _divide,
+    arith.DivfOp: divide,
     arith.NegfOp: _negate,
     arith.MaximumfOp: _extremum("maximum"),
     arith.MinimumfOp: _extremum("minimum"),

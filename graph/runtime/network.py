@@ -87,7 +87,7 @@ class CompiledNetwork:
         return (
             f"<compiled network {plan.name}({inputs}) -> {outputs}: {len(plan.steps)} steps of {len(plan.kernels)} "
             f"kernels ({how}), arena {plan.arena_bytes / 2**20:.1f} MiB, "
-            f"constants {sum(a.nbytes for a in self.package.constants) / 2**20:.1f} MiB>"
+            f"constants {self.package.constant_bytes / 2**20:.1f} MiB>"
         )
 
 

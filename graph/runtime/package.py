@@ -47,6 +47,11 @@ class Package:
     kernels: tuple[bytes, ...]
     constants: tuple[Array, ...]
 
+    @property
+    def constant_bytes(self) -> int:
+        """The bytes of all constants."""
+        return sum(array.nbytes for array in self.constants)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, which appears whole or not at all; OSError names it where that cannot be.
 

@@ -19,7 +19,7 @@ from ...dialects.intrinsics_cuda import MATRIX_ROWS, ROUNDINGS, ROW_BYTES, Round
 from ...dialects.loop import BlockOp, ForOp, LoadOp, element_of_buffer, scope_of
 from ...dialects.target import WARP
 from .nest import buffer_name, only_child, ranges_of
-from .summed_product import summed_product
+from .summed_product import Multiplication, summed_product
 
 TENSORIZE = "tensorize"
 """The annotation of the outermost loop of a nest that is one matrix instruction: the name of its intrinsic."""
@@ -136,11 +136,7 @@ def _lanes(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> tuple[ForOp, ..
 
 def _factors_of(block: BlockOp, intrinsic: Intrinsic) -> tuple[LoadOp, LoadOp]:
     """The two loads that a block multiplies and adds up."""
-    if (product := summed_product(block)) is None:
-        raise Mismatch(f"'{block.block_name}' must be a sum of products of two loads")
-    if product.result.type != intrinsic.c.type:
-        rule = f"sums must be {intrinsic.c.type}, they are {product.result.type}"
-        raise Mismatch(f"{rule}: widen the factors before they are multiplied (out_dtype of topi's products)")
+    product = product_of_types(block, intrinsic)
     if scope_of(block.outputs[0]) != "local":
         name = buffer_name(block.outputs[0])
         raise Mismatch(f"'{name}' holds the sums, so it must be in scope local: set_scope, or cache_write before")
@@ -148,6 +144,16 @@ def _factors_of(block: BlockOp, intrinsic: Intrinsic) -> tuple[LoadOp, LoadOp]:
     if a is None or b is None or a.conditions or b.conditions:
         raise Mismatch(f"'{block.block_name}' must multiply elements as they lie in shared memory: cache_read before")
     return a, b
+
+
+def product_of_types(block: BlockOp, intrinsic: Intrinsic) -> Multiplication:
+    """The multiplication whose results a block adds up in the type of an intrinsic's sums; Mismatch for others."""
+    if (product := summed_product(block)) is None:
+        raise Mismatch(f"'{block.block_name}' must be a sum of products of two loads")
+    if product.result.type != intrinsic.c.type:
+        rule = f"sums must be {intrinsic.c.type}, they are {product.result.type}"
+        raise Mismatch(f"{rule}: widen the factors before they are multiplied (out_dtype of topi's products)")
+    return product
 
 
 def unrounded(value: SSAValue, intrinsic: Intrinsic) -> SSAValue:

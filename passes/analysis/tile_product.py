@@ -12,9 +12,8 @@ from xdsl.ir import SSAValue
 from ...dialects.index import IndexExpr, atom_axes, flatten
 from ...dialects.intrinsics import I_AXIS, J_AXIS, Intrinsic
 from ...dialects.loop import BlockOp, ForOp, LoadOp, buffer_shape, element_of_buffer
-from .matrix_product import Grid, Mismatch, _digits, _evaluated, load_of_factor
+from .matrix_product import Grid, Mismatch, _digits, _evaluated, load_of_factor, product_of_types
 from .nest import buffer_name, ranges_of
-from .summed_product import summed_product
 
 MOST_ROWS = 2
 """Stretches that a vector is joined of, at most: two halves are one instruction more."""
@@ -76,12 +75,7 @@ def match_tiles(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> TileProduc
 
 def _factors_of(block: BlockOp, intrinsic: Intrinsic) -> tuple[LoadOp, LoadOp]:
     """The two loads that a block multiplies and adds up."""
-    if (product := summed_product(block)) is None:
-        raise Mismatch(f"'{block.block_name}' must be a sum of products of two loads")
-    if product.result.type != intrinsic.c.type:
-        rule = f"sums must be {intrinsic.c.type}, they are {product.result.type}"
-        raise Mismatch(f"{rule}: widen the factors before they are multiplied (out_dtype of topi's products)")
-    a, b = (load_of_factor(value) for value in product.operands)
+    a, b = (load_of_factor(value) for value in product_of_types(block, intrinsic).operands)
     if a is None or b is None or a.conditions or b.conditions:
         raise Mismatch(f"'{block.block_name}' must multiply elements as they lie in memory: a stage before may do more")
     return a, b

@@ -91,10 +91,9 @@ class CacheWrite(Primitive[Plan]):
         used = set().union(*(e.axes() for e in target))
         axes = tuple(Axis(a.name, a.extent) for a in block.axes if a.name in used)
         if values_taken(block, used) < prod(a.extent for a in axes):
-            rule = (
-                f"'{self.block}' must run for all values of the iterators that it writes at; padding of a fused loop "
-            )
-            raise self.error(f"{rule}and stages of a pipeline leave some out: do this step before", at=block)
+            rule = f"'{self.block}' must run for all values of the iterators that it writes at"
+            why = "padding of a fused loop and stages of a pipeline leave some out"
+            raise self.error(f"{rule}; {why}: do this step before", at=block)
         ones = tuple(Axis(a.name, 1) for a in block.axes if a.extent == 1 and a.name not in used)
         layout = self._parsed(block, (*axes, *ones))
         source = target if layout is None else layout.forward()

@@ -147,10 +147,8 @@ class TaskTuner:
         try:
             while len(thought) < backlog.most_unled_while(wanted) and (found := self._first(thought)):
                 thought += found
-                if (
-                    len(thought) - len(found) <= backlog.low_water < len(thought)
-                ):  # builders have enough to do meanwhile
-                    self._begin_learning()
+                if len(thought) - len(found) <= backlog.low_water < len(thought):
+                    self._begin_learning()  # builders have enough to do meanwhile
                     if self.measurer.options.overlap:
                         self.task.measured()  # makes the data that candidates are checked with
                 wanted = begin([each.schedule for each in found])
