@@ -286,10 +286,8 @@ class TuningResult:
 
     @property
     def speedup(self) -> float:
-        """Time of the untuned schedule over the winner's; NaN if that failed."""
-        if self.default is None or self.winner is None:
-            return math.nan
-        return self.default.time_s / self.winner.time_s
+        """Time of the untuned schedule over the winner's, by what decided, so at least 1; NaN if that failed."""
+        return math.nan if self.default is None or self.winner is None else self.winner.times_as_fast(self.default)
 
     def __str__(self) -> str:
         """A line: the task, how fast the winner is or why there is none, the trials."""
