@@ -143,7 +143,7 @@ def _run_of(operand: Operand) -> int:
     return run_of(operand.buffer) if steps else 1
 
 
-def _is_strided(operand: Operand, terms: str) -> bool:
+def _is_gathered(operand: Operand, terms: str) -> bool:
     """True for a factor whose rows are not those of its buffer, as the pixels of a convolution with strides."""
     return any(e.as_axis() is None and not e.is_constant and terms not in e.axes() for e in operand.indices)
 
@@ -153,14 +153,14 @@ def _is_plain(operand: Operand, rows: str, terms: str) -> bool:
 
     Terms may begin elsewhere for each group of rows, unless they are strided, too.
     """
-    groups = set() if _is_strided(operand, terms) else {rows}
+    groups = set() if _is_gathered(operand, terms) else {rows}
     return all(e.const % VECTOR == 0 and len(e.axes() - groups) <= 1 for e in operand.indices)
 
 
 def _lies_by(operand: Operand, columns: Axis, terms: Axis) -> bool:
     """True for a factor whose columns lie side by side, or are laid out so, ahead (`packed_row`) or when copied."""
     packed = columns.extent % VECTOR == 0 and may_be_packed_ahead(operand, (columns.name,))
-    return packed or operand.steps_along(columns.name) or _is_strided(operand, terms.name)
+    return packed or operand.steps_along(columns.name) or _is_gathered(operand, terms.name)
 
 
 def _is_turned(anchor: Anchor, by_columns: Operand) -> bool:
@@ -325,7 +325,7 @@ def _write(draft: Draft, plan: _Plan, model: SlicedModel, parts: Division | None
     draft.do(ComputeAt, block=copy, loop=grid, unit_loops=True)
     draft.do(SetScope, block=copy, scope="shared")
     for operand, label in zip(plan.factors, copies, strict=True):
-        if not _is_strided(operand, terms.name):
+        if not _is_gathered(operand, terms.name):
             draft.do(CacheRead, block=sums, buffer=operand.name, scope="shared", label=label)
             draft.inline_view(operand.name)
         draft.do(CacheRead, block=sums, buffer=label, scope="local", label=f"{label}_own")
@@ -346,7 +346,7 @@ def _copies(draft: Draft, plan: _Plan) -> list[str]:
     columns, terms = plan.anchor.spatial[-1].name, plan.anchor.reduce[0].name
     labels = [f"{operand.name}_shared" for operand in plan.factors]
     for operand, label in zip(plan.factors, labels, strict=True):
-        if _is_strided(operand, terms):
+        if _is_gathered(operand, terms):
             layout = tuple(sorted(operand.axes, key=lambda axis: axis == columns))
             draft.do(
                 CacheRead, block=plan.anchor.block, buffer=operand.name, scope="shared", layout=layout, label=label
