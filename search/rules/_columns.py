@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
 
 import numpy.typing as npt
 
@@ -17,7 +16,7 @@ from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..sketch import arrays as np
 from ..sketch.draft import Draft
-from ..sketch.hole import Columns, Derived, Hole, Kind, Limit
+from ..sketch.hole import Columns, Derived, Hole, Kind, Limit, Number
 from ..structure.chains import along_reduce
 from ..structure.strides import lanes_of_block, nearly_in_rows
 from ._lanes import TASKS_A_CORE, deal, lane_choices, loops_together, not_idle, parallel_elements, upto
@@ -48,8 +47,6 @@ STRIPS = (1, 2, 4, 8, 16, 32)
 """Number of such vectors in a strip."""
 STEPS = (1, 2, 4, 8)
 """Iterations of a long reduce axis that are written out."""
-
-Number: TypeAlias = Hole | Derived | int
 
 
 def in_columns(block: BlockOp, target: Target) -> bool:

@@ -33,12 +33,11 @@ from ...passes.schedule.vectorize import Vectorize
 from ..estimates.attention_model import AttentionModel
 from ..sketch import arrays as np
 from ..sketch.draft import Draft
-from ..sketch.hole import Derived, Hole
+from ..sketch.hole import Derived, Hole, Number
 from ..structure.attention import AttentionBlocks
 from ..structure.products import Factor, Product
+from ._gpu_copies import among_threads
 from ._gpu_joins import PART_AXIS, bind_part, share_threads
-
-Number = Hole | Derived | int
 
 THREADS = ("threadIdx.z", "threadIdx.y", "threadIdx.x")
 """Axes for warps, for the rows of a matrix of 8 rows, and for the lanes that hold one of these."""
@@ -417,8 +416,7 @@ class _Writer:
         if self.plan.bulk and place == self.place:
             draft.do(Swizzle, block=copy)
             return
-        both = draft.fuse(copy, draft.loops(copy, below=place))
-        parts = draft.split(copy, both, (0, self.plan.warps, ROW_LANES, COLUMN_LANES, factor.vector))
-        self._bind(copy, (parts[1], parts[2], parts[3]))
-        draft.do(Vectorize, block=copy, loop=parts[4])
+        threads: Iterable[Number] = (self.plan.warps, ROW_LANES, COLUMN_LANES)
+        own = draft.loops(copy, below=place)
+        among_threads(draft, copy, own, dict(zip(THREADS, threads, strict=True)), factor.vector)
         draft.do(Swizzle, block=copy)

@@ -20,7 +20,7 @@ from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, anchor_of, anchors_in, find_anchor
 from ._ahead import dimension_names, may_be_packed_ahead
-from ._unit_plan import Fit, UnitPlan, UnitProduct, unit_product, best_fits, line_read, plan_product, window_pad
+from ._unit_plan import Fit, UnitPlan, UnitProduct, best_fits, line_read, plan_product, unit_product, window_pad
 from .injective import spread
 
 
