@@ -134,8 +134,8 @@ def _checked(task: lw.SearchTask, schedule: str, reference: Any) -> tuple[Any, l
     outputs = [np.empty(e.shape, e.dtype) for e in reference.expected]
     arrays = [*(np.ascontiguousarray(a) for a in reference.inputs), *outputs]
     executable.run(arrays)
-    for got, expected in zip(outputs, reference.expected, strict=True):
-        np.testing.assert_allclose(got, expected, atol=reference.atol, rtol=reference.rtol)
+    for got, expected, tolerance in zip(outputs, reference.expected, reference.tolerances, strict=True):
+        np.testing.assert_allclose(got, expected, **tolerance._asdict())
     return executable, executable._upload(arrays, again=True)
 
 

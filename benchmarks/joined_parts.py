@@ -182,7 +182,7 @@ def is_right(task: lw.SearchTask, loaded: Any, into: Any) -> bool:
     reference, first = task.reference, np.zeros_like(into)
     loaded.run([*reference.inputs, first])
     loaded.run([*reference.inputs, into])
-    near = np.allclose(into, reference.expected[0], atol=reference.atol, rtol=reference.rtol)
+    near = np.allclose(into, reference.expected[0], **reference.tolerances[0]._asdict())
     return bool(near) and first.tobytes() == into.tobytes()
 
 
@@ -193,7 +193,7 @@ def check_small(pool: ProcessPoolExecutor) -> int:
         waiting, task = begin(pool, workload, 2)
         found, ref = [each.result() for each in waiting], task.reference
         samples += [
-            Sample(f"{name} {x.sketch}", "", x.artifact, ref.inputs, ref.expected, ref.atol, ref.rtol)
+            Sample(f"{name} {x.sketch}", "", x.artifact, ref.inputs, ref.expected, ref.tolerances)
             for x in found
             if x.way and x.artifact
         ]

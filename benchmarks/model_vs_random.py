@@ -23,7 +23,7 @@ from cases import CASES, GPU_CASES, Case
 
 import loopwright as lw
 from loopwright.search.cost_model import CostModel
-from loopwright.search.measure.measurer import Measurer, MeasureTask
+from loopwright.search.measure.measurer import Measurer
 from loopwright.search.records.file import Record
 from loopwright.search.sketch.sketch import Sketch
 from loopwright.search.tune.loop import DEFAULT_SKETCH, TaskTuner, TuningTask
@@ -148,7 +148,7 @@ def _retimed(task: TuningTask, searches: Sequence[Sequence[Record]], measurer: M
     comes near the untuned schedule.
     """
     ranked = [sorted(s, key=lambda r: (r.stopped_early, r.time_s))[:FINALISTS] for s in searches]
-    measurer.use(MeasureTask(task.workload, task.inputs, task.expected, task.atol, task.rtol))
+    measurer.use(task.measured())
     schedules = list(dict.fromkeys(r.schedule for finalists in ranked for r in finalists))
     found = dict(zip(schedules, measurer.measure(schedules, fresh=True, laps=5), strict=True))
     return [

@@ -220,8 +220,9 @@ def _tuned(task: lw.SearchTask, case: Case, options: argparse.Namespace) -> tupl
 def _check(kernel: Any, task: lw.SearchTask) -> None:
     reference = task.reference
     found = kernel(*reference.inputs)
-    for got, wanted in zip(found if isinstance(found, tuple | list) else [found], reference.expected, strict=True):
-        np.testing.assert_allclose(got, wanted, atol=reference.atol, rtol=reference.rtol)
+    outputs = found if isinstance(found, tuple | list) else [found]
+    for got, wanted, tolerance in zip(outputs, reference.expected, reference.tolerances, strict=True):
+        np.testing.assert_allclose(got, wanted, **tolerance._asdict())
 
 
 def _ours(kernel: Any, inputs: Sequence[Any], on_gpu: bool) -> Callable[[], float]:

@@ -16,7 +16,7 @@ import loopwright as lw
 from loopwright.backends.targets import resolve_target
 from loopwright.passes.pipeline_text import schedule_text
 from loopwright.passes.schedule.prefetch import Prefetch
-from loopwright.search.measure.measurer import Measurer, MeasureTask
+from loopwright.search.measure.measurer import Measurer
 
 DISTANCES = (1, 2, 4, 8, 16)
 
@@ -56,9 +56,7 @@ def _compare(task: lw.SearchTask, name: str) -> str:
     texts = {f"{plain},{schedule_text([step])}": step for step in sorted(steps, key=str)}
     with Measurer(task.measure_options()) as measurer:
         described = task.tuning_task()
-        measurer.use(
-            MeasureTask(described.workload, described.inputs, described.expected, described.atol, described.rtol)
-        )
+        measurer.use(described.measured())
         found = measurer.measure([plain, *texts], fresh=True, laps=2)
         best = min((f for f in found[1:] if f.ok), key=lambda f: min(f.times_s))
         again = measurer.measure([plain, best.schedule], fresh=True, laps=8)

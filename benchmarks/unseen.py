@@ -23,7 +23,7 @@ from loopwright.dialects.target import Target
 from loopwright.passes.schedule.bind import Bind
 from loopwright.passes.schedule.fuse import Fuse
 from loopwright.passes.schedule.split import Split
-from loopwright.search.measure.measurer import Measurement, Measurer, MeasureTask
+from loopwright.search.measure.measurer import Measurement, Measurer
 from loopwright.search.tune.loop import TaskTuner
 
 Tensors = list[te.Tensor]
@@ -173,9 +173,7 @@ def compare(name: str, options: argparse.Namespace) -> Row:
         described = task.tuning_task()
         result = TaskTuner(described, tuning, measurer).run()
         tuning_s = time.perf_counter() - start
-        measurer.use(
-            MeasureTask(described.workload, described.inputs, described.expected, described.atol, described.rtol)
-        )
+        measurer.use(described.measured())
         schedules = [naive.default_schedule, task.default_schedule, result.best.schedule]
         found = measurer.measure(schedules, fresh=True, laps=3)
     return Row(
