@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...dialects.loop_notes import PIPELINE_STAGES
 from ...dialects.multiprocessor import multiprocessor_of
 from ...dialects.target import LINE_BYTES, WARP
 from ...passes.analysis.matrix_product import TENSORIZE
@@ -19,7 +20,6 @@ from ...passes.parametric.sizes import (
     total,
     where,
 )
-from ...passes.schedule._marks import PIPELINE_STAGES
 from .catalogue import LEVELS, SLOTS, TILE, names
 from .lanes import bank_conflicts, sectors, vector_step, vector_width
 from .machine import SECTOR_BYTES, machine_of

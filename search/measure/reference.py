@@ -40,7 +40,7 @@ class Reference:
     tolerances: tuple[Tolerance, ...]
 
     def task(self, workload: str) -> MeasureTask:
-        """What a measurer is to know of a workload, whose IR text is given."""
+        """The task of a measurer for a workload, whose IR text is given."""
         return MeasureTask(workload, self.inputs, self.expected, self.tolerances)
 
 

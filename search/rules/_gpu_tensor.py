@@ -9,8 +9,8 @@ from functools import partial
 from ...dialects.element import element_bytes
 from ...dialects.loop import buffer_shape, element_of_buffer
 from ...dialects.te import IndexOp, PredicateOp
+from ...passes.analysis.copies import copies_of
 from ...passes.analysis.nest import buffer_name, loops_reduced
-from ...passes.schedule._stages import copies_of
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite

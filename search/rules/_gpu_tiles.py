@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ...dialects.target import Target
-from ...passes.schedule._stages import copies_of
+from ...passes.analysis.copies import copies_of
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite

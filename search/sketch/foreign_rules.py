@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ...dialects.plugins import SKETCH_RULES, plugins
 
-if TYPE_CHECKING:
-    from .rule import SketchRule
-
-_REGISTERED: dict[str, SketchRule] = {}
+_REGISTERED: dict[str, Any] = {}
 """Filled by `register_sketch_rule`, by name."""
 
 
-def registered_rules() -> dict[str, SketchRule]:
+def registered_rules() -> dict[str, Any]:
     """The rules that this process has registered, by name, to be added to."""
     return _REGISTERED
 
