@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from rounds import PAUSE_S, Timer, call_by_clock, medians_in_turn
+from tables import table_lines
 
 import loopwright as lw
 from loopwright import te, topi
@@ -166,9 +167,7 @@ def _table(rows: Sequence[Row], options: argparse.Namespace, torch_version: str)
         "cache. Both sides write to arrays that are there already, but for PyTorch's argmax and pooling, whose results",
         "it allocates.",
         "",
-        heading,
-        "|" + "---|" * heading.count(" |"),
-        *(_line(row) for row in rows),
+        *table_lines(heading, (_line(row) for row in rows)),
         "",
     ]
     return "\n".join(lines)

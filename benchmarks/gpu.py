@@ -19,6 +19,7 @@ from typing import Any
 
 import cases
 import numpy as np
+from tables import table_lines
 
 import loopwright as lw
 from loopwright.backends.cuda.device import build, device_name, load
@@ -203,9 +204,7 @@ def _write(path: Path, rows: Sequence[Row], bandwidth: float, torch_version: str
         "memory; medians of alternating rounds; ratio = PyTorch's time / ours. Convolutions with bias and relu on both",
         "sides, but for depthwise_alone. A build is all from the schedule to the cubin, in one process of several.",
         "",
-        heading,
-        "|" + "---|" * heading.count(" |"),
-        *(_line(row, bandwidth) for row in rows),
+        *table_lines(heading, (_line(row, bandwidth) for row in rows)),
         "",
     ]
     path.write_text("\n".join(lines))

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from cases import CASES, GPU_CASES, Case
+from tables import table_lines
 
 import loopwright as lw
 from loopwright.search.cost_model import CostModel
@@ -187,9 +188,7 @@ def _table(rows: Sequence[Row], options: argparse.Namespace) -> str:
         "Random: drawn evenly from all candidates within the limits, no model, estimate or evolution. The default",
         "schedule counts for none. The winners are timed again in turn.",
         "",
-        heading,
-        "|" + "---|" * (heading.count("|") - 1),
-        *map(_line, rows),
+        *table_lines(heading, map(_line, rows)),
         "",
     ]
     return "\n".join(lines)

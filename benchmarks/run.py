@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from cases import CASES, Case
 from rounds import PAUSE_S, calls_by_clock, medians_in_turn
+from tables import table_lines
 
 import loopwright as lw
 from loopwright.backends.llvm.device import device_name
@@ -152,9 +153,7 @@ def _table(rows: Sequence[Row], limits: dict[int, tuple[float, float]], torch_ve
         "",
         f"Limits measured in the same run: {peaks}. Medians of alternating rounds; ratio = PyTorch's time / ours.",
         "",
-        heading,
-        "|" + "---|" * heading.count(" |"),
-        *(_line(row, limits) for row in rows),
+        *table_lines(heading, (_line(row, limits) for row in rows)),
         "",
     ]
     return "\n".join(lines)

@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from tables import table_lines
+
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.loop import blocks_in
@@ -210,9 +212,7 @@ def _table(rows: Sequence[Row], options: argparse.Namespace) -> str:
         "Naive: the lowering without any rule (CPU: plain loops on one thread; GPU: one thread for each result).",
         "Untuned: the default schedule of a build. All three timed in turn, the shortest of the repeats.",
         "",
-        heading,
-        "|" + "---|" * (heading.count("|") - 1),
-        *map(_line, rows),
+        *table_lines(heading, map(_line, rows)),
         "",
     ]
     return "\n".join(lines)
