@@ -280,7 +280,7 @@ def check_large_outputs() -> str:
     """A GB in and out is checked on the device in milliseconds."""
     from tempfile import TemporaryDirectory
 
-    from loopwright.search.measure.device_checking import DeviceBuffers
+    from loopwright.search.measure.device_buffers import DeviceBuffers
     from loopwright.search.measure.tolerance import Tolerance
 
     x = np.arange(1 << 26, dtype=np.float32)

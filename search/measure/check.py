@@ -16,7 +16,7 @@ from ...dialects.interpret.te import run_te
 from ...dialects.te import ComputeOp
 from ...passes.analysis.argument_marks import argument_attributes
 from .backend_api import Executable
-from .checking import poison_value, wrong_elements
+from .buffers import poison_value, wrong_elements
 from .reference import Reference, make_reference
 from .tolerance import Tolerance
 

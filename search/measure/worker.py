@@ -20,8 +20,8 @@ from ...backends.time_evaluator import HostCaches
 from ..records.file import ErrorCode
 from . import wire
 from .backend_api import Backend, BackendError, DeviceLost, Executable, load_backend
-from .checking import Buffers
-from .device_checking import DeviceBuffers
+from .buffers import Buffers
+from .device_buffers import DeviceBuffers
 from .surroundings import LeftInChild, Surroundings
 from .timing import TimingSettings, measure_times
 from .tolerance import tolerances_of

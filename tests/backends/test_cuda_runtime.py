@@ -18,7 +18,7 @@ from loopwright.backends.device_kernel import DeviceKernel
 from loopwright.backends.device_lost import DeviceLost
 from loopwright.backends.host_memory import NotEnoughMemory
 from loopwright.dialects.target import TargetAttr, parse_target
-from loopwright.search.measure.device_checking import DeviceBuffers
+from loopwright.search.measure.device_buffers import DeviceBuffers
 from loopwright.search.measure.tolerance import EXACT
 
 SHARED = 20000

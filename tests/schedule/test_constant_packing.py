@@ -13,7 +13,7 @@ from loopwright.backends.llvm import device
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.passes.analysis.packing import Packing
 from loopwright.passes.pipeline_text import schedule_text
-from loopwright.search.measure.checking import Buffers
+from loopwright.search.measure.buffers import Buffers
 from loopwright.search.measure.measurer import Measurer
 
 TARGET = "llvm cores=1 vector_bytes=32"

@@ -8,7 +8,7 @@ import pytest
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.interpret.te import run_te
-from loopwright.search.measure.checking import Buffers
+from loopwright.search.measure.buffers import Buffers
 from loopwright.search.measure.reference import tolerance
 from loopwright.search.measure.tolerance import Tolerance
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from loopwright.search.measure.checking import Buffers
+from loopwright.search.measure.buffers import Buffers
 from loopwright.search.measure.timing import TimingSettings, measure_times
 from loopwright.search.measure.tolerance import Tolerance
 

@@ -15,7 +15,7 @@ from patience import PATIENCE_S
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.search.measure.checking import Buffers
+from loopwright.search.measure.buffers import Buffers
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
 from loopwright.search.measure.tolerance import Tolerance
 from loopwright.search.records import pretuned

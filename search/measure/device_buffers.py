@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .backend_api import DeviceExecutable
-from .checking import FENCE_BYTES, FENCE_VALUE, Buffers, poison_value
+from .buffers import FENCE_BYTES, FENCE_VALUE, Buffers, poison_value
 from .tolerance import Tolerance
 
 Array = npt.NDArray[Any]

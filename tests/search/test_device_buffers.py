@@ -11,8 +11,8 @@ import pytest
 from loopwright.backends.c_family.checks import DTYPES, blocks, unlike_source, wrong_source
 from loopwright.backends.cuda.nvrtc import compile_cubin
 from loopwright.dialects.numpy_types import teach_numpy
-from loopwright.search.measure.checking import Buffers, poison_value
-from loopwright.search.measure.device_checking import Checks, DeviceBuffers
+from loopwright.search.measure.buffers import Buffers, poison_value
+from loopwright.search.measure.device_buffers import Checks, DeviceBuffers
 from loopwright.search.measure.tolerance import EXACT, Tolerance
 
 Array = npt.NDArray[Any]
