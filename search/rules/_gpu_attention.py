@@ -10,6 +10,7 @@ from ...dialects.attributes import Axis
 from ...dialects.buffers import SWIZZLES
 from ...dialects.index import axis
 from ...dialects.intrinsics import without_columns
+from ...dialects.target import Target
 from ...passes.analysis.access import consumers
 from ...passes.analysis.matrix_product import TURNED_BYTES
 from ...passes.analysis.nest import buffer_name
@@ -30,7 +31,6 @@ from ...passes.schedule.swizzle import Swizzle
 from ...passes.schedule.tensorize import Tensorize
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..estimates.attention_model import AttentionModel
 from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole, Number
@@ -61,6 +61,7 @@ class AttentionPlan:
     where they are `clustered`.
     """
 
+    target: Target
     parts: AttentionBlocks
     scores: Product
     values: Product
@@ -71,7 +72,6 @@ class AttentionPlan:
     resident: Hole
     rows: Derived
     bulk: bool
-    model: AttentionModel
     ragged_rows: bool = False
     ragged_keys: bool = False
     divided: Hole | None = None
@@ -107,7 +107,6 @@ def write_attention(draft: Draft, plan: AttentionPlan) -> None:
     """Apply all steps of a plan; ScheduleError where a primitive refuses one."""
     parts = () if plan.divided is None else (plan.divided,)
     draft.add(plan.warps, plan.tiles, plan.terms, plan.stages, plan.resident, *parts, plan.rows)
-    draft.limits.append(plan.model.limit)
     _Writer(draft, plan).run()
 
 
