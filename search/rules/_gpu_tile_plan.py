@@ -19,9 +19,10 @@ from ..sketch import arrays as np
 from ..sketch.hole import Columns, Derived, Hole, Kind
 from ..structure.anchor import Anchor, Operand
 from ._ahead import may_be_packed_ahead
+from ._choices import dividing, up_to
 from ._gpu_copies import Apart, SharedCopy
 from ._gpu_division import Division
-from ._gpu_factors import INNER, LONG, STEPS, THREADS, dividing, factors_of, largest_divisors, odd_divisors, up_to
+from ._gpu_factors import INNER, LONG, STEPS, THREADS, factors_of, largest_divisors, odd_divisors
 from ._gpu_large_tiles import LARGE_STAGES, LARGE_STEPS, LARGE_UNROLLED, copied_widths, large_factors
 
 SMALL = 8

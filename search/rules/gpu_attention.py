@@ -24,8 +24,8 @@ from ..sketch.rule import SketchRule
 from ..structure.anchor import find_anchor
 from ..structure.attention import AttentionBlocks, find_attention
 from ..structure.products import Product, find_products, is_box
+from ._choices import dividing
 from ._gpu_attention import PANEL, AttentionPlan, write_attention
-from ._gpu_factors import dividing
 from ._gpu_joins import ways_to_join
 from ._rounded_weights import with_rounded_weights
 

@@ -34,8 +34,8 @@ from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
 from ..structure.anchor import epilogue_of
 from ..structure.attention import AttentionBlocks, find_attention
+from ._choices import up_to
 from ._gpu_copies import Apart, SharedCopy, bring, in_registers, into_registers
-from ._gpu_factors import up_to
 
 WARPS, ROWS = (1, 2, 4, 8), (1, 2, 4, 8)
 """Warps of a block, and queries of a warp."""
