@@ -4,16 +4,18 @@
 
 Cases are those of `operator_cases.py` and `later_cases.py`, and those drawn of a seed. Each is chosen `--times` times
 anew in one process, which has chosen one before, and the least counts, of all the process's threads. `--keep` writes
-what was chosen, and `--beside` says which choices differ from those that another version kept.
+what was chosen, and `--beside` says which choices differ from those that another version kept. `--structures` says of
+how many cases each structure of a sketch is one, and of how many it is chosen.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,15 @@ from typing import Any
 from drawn_cases import drawn
 from later_cases import LATER
 from operator_cases import CASES, Case
+from tables import table_lines
 
 import loopwright as lw
+
+STRUCTURES = re.compile(
+    "split|sliced|runs|large|col2im|im2col|winograd|dots|rows|parts|lanes|plain|root|inner|direct|ahead|padded|taps|once"
+    "|apart|phases|blocks|tensor|wgmma|mma|bulk|attention|clustered"
+)
+"""Words of sketches' names that say a structure; the others are axes, blocks and types."""
 
 
 def main() -> None:
@@ -34,6 +43,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=2)
     parser.add_argument("--keep", type=Path, help="a file for the choices, a line of JSON each")
     parser.add_argument("--beside", type=Path, help="such a file, of another version")
+    parser.add_argument("--structures", action="store_true")
     options = parser.parse_args()
     cases = [*CASES, *LATER, *drawn(options.seed)]
     _chosen(cases[0], options.target, 1)
@@ -42,6 +52,8 @@ def main() -> None:
         options.keep.write_text("".join(json.dumps(each) + "\n" for each in found))
     if options.beside:
         _compare(found, [json.loads(line) for line in options.beside.read_text().splitlines()])
+    if options.structures:
+        print(*structures(found), "", sep="\n")
     print("| kind | cases | median (ms) | most (ms) | case |\n|---|---|---|---|---|")
     by_kind = defaultdict(list)
     for each in found:
@@ -64,12 +76,31 @@ def _worst(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _chosen(case: Case, target: str, times: int) -> dict[str, Any]:
     """The schedule that is chosen for a case, and the least seconds that it took."""
-    least_s, schedule = float("inf"), ""
+    least_s = float("inf")
     for _ in range(times):
         start_s = time.process_time()
-        schedule = lw.SearchTask(case.operator.tensors, target=target).default_schedule
+        task = lw.SearchTask(case.operator.tensors, target=target)
+        schedule = task.default_schedule
         least_s = min(least_s, time.process_time() - start_s)
-    return {"case": case.name, "kind": case.kind, "cpu_s": least_s, "schedule": schedule}
+    names = [sketch.name for sketch in task.sketches]
+    chosen = names[task.default_candidate[0]]
+    own = {"case": case.name, "kind": case.kind, "cpu_s": least_s, "schedule": schedule}
+    return {**own, "sketch": chosen, "sketches": names}
+
+
+def structures(found: Sequence[dict[str, Any]]) -> list[str]:
+    """A table of structures: of how many cases each is one, and of how many it is chosen."""
+    there, chosen = Counter[str](), Counter[str]()
+    for each in found:
+        there.update({structure_of(name) for name in each["sketches"]})
+        chosen[structure_of(each["sketch"])] += 1
+    rows = [f"| {name} | {count} | {chosen[name]} |" for name, count in there.most_common()]
+    return table_lines("| structure | cases | chosen |", rows)
+
+
+def structure_of(sketch: str) -> str:
+    """The words of a sketch's name that say its structure; `tiles` for none."""
+    return " ".join(word for word in sketch.split("_") if STRUCTURES.fullmatch(word)) or "tiles"
 
 
 def _compare(found: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> None:

@@ -30,6 +30,7 @@ from typing import Any
 
 from in_onnxruntime import session_of
 from rounds import POOL_PAUSE_S, calls_by_clock, medians_in_turn
+from tables import table_lines
 
 DEFAULT = (
     "tv_resnet18",
@@ -218,7 +219,7 @@ def _slowest(row: Row) -> list[str]:
 
 
 def _table(rows: Sequence[Row]) -> str:
-    return "\n".join([f"| {' | '.join(HEADS)} |", "|" + "---|" * len(HEADS), *map(_line, rows)])
+    return "\n".join(table_lines(f"| {' | '.join(HEADS)} |", map(_line, rows)))
 
 
 if __name__ == "__main__":

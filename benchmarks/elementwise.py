@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from rounds import PAUSE_S, Timer, call_by_clock, medians_in_turn
+from tables import table_lines
 
 import loopwright as lw
 from loopwright import te, topi
@@ -120,7 +121,9 @@ def _compare(case: Case, options: argparse.Namespace, torch: Any) -> Row:
         array, output = data.numpy(), np.empty_like(reference.expected[0])
         theirs = torch.from_numpy(np.empty_like(output))
         for got in (default(array), best(array), case.peer(torch, data, theirs).numpy()):
-            np.testing.assert_allclose(got, reference.expected[0], atol=reference.atol, rtol=1e-3, err_msg=case.name)
+            np.testing.assert_allclose(
+                got, reference.expected[0], atol=reference.tolerances[0].atol, rtol=1e-3, err_msg=case.name
+            )
         calls = {
             "default": lambda: default(array, output),
             "ours": lambda: best(array, output),
@@ -164,9 +167,7 @@ def _table(rows: Sequence[Row], options: argparse.Namespace, torch_version: str)
         "cache. Both sides write to arrays that are there already, but for PyTorch's argmax and pooling, whose results",
         "it allocates.",
         "",
-        heading,
-        "|" + "---|" * heading.count(" |"),
-        *(_line(row) for row in rows),
+        *table_lines(heading, (_line(row) for row in rows)),
         "",
     ]
     return "\n".join(lines)

@@ -26,6 +26,7 @@ import numpy as np
 
 import loopwright as lw
 from loopwright.search.measure.measurer import Measurement, MeasureOptions, Measurer, MeasureTask
+from loopwright.search.measure.tolerance import EXACT
 from loopwright.search.records.file import ErrorCode
 
 SERVICE_S = 0.05
@@ -104,7 +105,7 @@ class Fleet:
 
 def task() -> MeasureTask:
     source = np.arange(64, dtype=np.float32)
-    return MeasureTask("simulated", [source], [source * 2], 0.0, 0.0)
+    return MeasureTask("simulated", [source], [source * 2], [EXACT])
 
 
 @contextlib.contextmanager

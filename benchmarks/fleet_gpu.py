@@ -69,7 +69,7 @@ def main() -> None:
     task = matmul(options.size, options.kind)
     schedules = candidates(task, options.candidates)
     reference = task.reference
-    data = MeasureTask(str(task.module), reference.inputs, reference.expected, reference.atol, reference.rtol)
+    data = reference.task(str(task.module))
     at = f"127.0.0.1:{options.port}"
     usual = replace(task.measure_options(), builders=min(16, os.cpu_count() or 1), preflight=None)
     terms = {"repeat": 3, "min_repeat_ms": options.min_repeat_ms, "timeout": 30.0}

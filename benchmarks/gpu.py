@@ -19,6 +19,7 @@ from typing import Any
 
 import cases
 import numpy as np
+from tables import table_lines
 
 import loopwright as lw
 from loopwright.backends.cuda.device import build, device_name, load
@@ -134,8 +135,8 @@ def _checked(task: lw.SearchTask, schedule: str, reference: Any) -> tuple[Any, l
     outputs = [np.empty(e.shape, e.dtype) for e in reference.expected]
     arrays = [*(np.ascontiguousarray(a) for a in reference.inputs), *outputs]
     executable.run(arrays)
-    for got, expected in zip(outputs, reference.expected, strict=True):
-        np.testing.assert_allclose(got, expected, atol=reference.atol, rtol=reference.rtol)
+    for got, expected, tolerance in zip(outputs, reference.expected, reference.tolerances, strict=True):
+        np.testing.assert_allclose(got, expected, **tolerance._asdict())
     return executable, executable._upload(arrays, again=True)
 
 
@@ -203,9 +204,7 @@ def _write(path: Path, rows: Sequence[Row], bandwidth: float, torch_version: str
         "memory; medians of alternating rounds; ratio = PyTorch's time / ours. Convolutions with bias and relu on both",
         "sides, but for depthwise_alone. A build is all from the schedule to the cubin, in one process of several.",
         "",
-        heading,
-        "|" + "---|" * heading.count(" |"),
-        *(_line(row, bandwidth) for row in rows),
+        *table_lines(heading, (_line(row, bandwidth) for row in rows)),
         "",
     ]
     path.write_text("\n".join(lines))

@@ -233,9 +233,10 @@ def _measurer(**options: Any) -> Any:
 def _task() -> Any:
     from loopwright.backends.cuda.driver import target_of_device
     from loopwright.search.measure.measurer import MeasureTask
+    from loopwright.search.measure.tolerance import Tolerance
 
     x = np.arange(N, dtype=np.float32)
-    return MeasureTask(str(target_of_device().compute_capability), [x], [2 * x], 1e-6, 1e-6)
+    return MeasureTask(str(target_of_device().compute_capability), [x], [2 * x], [Tolerance(1e-6, 1e-6)])
 
 
 def check_fault(name: str) -> str:
@@ -279,12 +280,13 @@ def check_large_outputs() -> str:
     """A GB in and out is checked on the device in milliseconds."""
     from tempfile import TemporaryDirectory
 
-    from loopwright.search.measure.device_checking import DeviceBuffers
+    from loopwright.search.measure.device_buffers import DeviceBuffers
+    from loopwright.search.measure.tolerance import Tolerance
 
     x = np.arange(1 << 26, dtype=np.float32)
     with TemporaryDirectory() as folder:
         np.save(f"{folder}/x.npy", x)
-        buffers = DeviceBuffers(checks(), [f"{folder}/x.npy"], [f"{folder}/x.npy"], 1e-6, 1e-6)
+        buffers = DeviceBuffers(checks(), [f"{folder}/x.npy"], [f"{folder}/x.npy"], [Tolerance(1e-6, 1e-6)])
     buffers.poison()
     assert not buffers._all_right()
     buffers._checks.copy(buffers._outputs[0].buffer, 4096, buffers._outputs[0].model, x.nbytes)

@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 from cases import CASES, GPU_CASES, Case
+from tables import table_lines
 
 import loopwright as lw
 from loopwright.search.cost_model import CostModel
-from loopwright.search.measure.measurer import Measurer, MeasureTask
+from loopwright.search.measure.measurer import Measurer
 from loopwright.search.records.file import Record
 from loopwright.search.sketch.sketch import Sketch
 from loopwright.search.tune.loop import DEFAULT_SKETCH, TaskTuner, TuningTask
@@ -148,7 +149,7 @@ def _retimed(task: TuningTask, searches: Sequence[Sequence[Record]], measurer: M
     comes near the untuned schedule.
     """
     ranked = [sorted(s, key=lambda r: (r.stopped_early, r.time_s))[:FINALISTS] for s in searches]
-    measurer.use(MeasureTask(task.workload, task.inputs, task.expected, task.atol, task.rtol))
+    measurer.use(task.measured())
     schedules = list(dict.fromkeys(r.schedule for finalists in ranked for r in finalists))
     found = dict(zip(schedules, measurer.measure(schedules, fresh=True, laps=5), strict=True))
     return [
@@ -187,9 +188,7 @@ def _table(rows: Sequence[Row], options: argparse.Namespace) -> str:
         "Random: drawn evenly from all candidates within the limits, no model, estimate or evolution. The default",
         "schedule counts for none. The winners are timed again in turn.",
         "",
-        heading,
-        "|" + "---|" * (heading.count("|") - 1),
-        *map(_line, rows),
+        *table_lines(heading, map(_line, rows)),
         "",
     ]
     return "\n".join(lines)

@@ -24,6 +24,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypedDict
 
+from tables import table_lines
+
 import loopwright as lw
 from loopwright.graph.network import Network
 from loopwright.search.sketch.draft import Draft
@@ -173,9 +175,7 @@ def _page(found: Sequence[Choice]) -> str:
         "mean; without `--write` it says which rows a change makes others. Batch 1, fp32, networks' own sizes; targets",
         f"{' and '.join(f'`{target}`' for target in TARGETS)}.",
         "",
-        f"| {' | '.join(HEAD)} |",
-        "|" + "---|" * len(HEAD),
-        *rows(found),
+        *table_lines(f"| {' | '.join(HEAD)} |", rows(found)),
     ]
     return "\n".join(lines) + "\n"
 

@@ -22,6 +22,7 @@ import numpy as np
 from gpu import graphed
 from onnx_export import to_onnx
 from rounds import POOL_PAUSE_S, Timer, calls_by_clock, medians_in_turn
+from tables import table_lines
 
 import loopwright as lw
 from loopwright.backends.targets import resolve_target
@@ -238,9 +239,7 @@ def _table(rows: Sequence[Row], target: Target, options: argparse.Namespace, tor
         "Medians of rounds in turn; ratio = the faster peer's time / ours; error = largest deviation from PyTorch, in",
         "units of the largest value; trials are all on record, tuning is the time of this run.",
         "",
-        heading,
-        "|" + "---|" * heading.count(" |"),
-        *(_line(row, options.peers) for row in rows),
+        *table_lines(heading, (_line(row, options.peers) for row in rows)),
         "",
     ]
     return "\n".join(lines)

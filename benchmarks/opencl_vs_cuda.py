@@ -161,8 +161,8 @@ def timed(executable: DeviceExecutable, reference: Reference, time: Timer, round
     outputs = [np.empty(e.shape, e.dtype) for e in reference.expected]
     arrays = [*map(np.ascontiguousarray, reference.inputs), *outputs]
     executable.run(arrays)
-    for got, expected in zip(outputs, reference.expected, strict=True):
-        np.testing.assert_allclose(got, expected, atol=reference.atol, rtol=reference.rtol)
+    for got, expected, tolerance in zip(outputs, reference.expected, reference.tolerances, strict=True):
+        np.testing.assert_allclose(got, expected, **tolerance._asdict())
     runtime = executable.runtime
     buffers = executable._upload(arrays, again=True)
     once_s = time(runtime, buffers, 1)

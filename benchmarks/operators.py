@@ -41,6 +41,7 @@ from later_cases import LATER
 from one_tap_cases import one_tap
 from operator_cases import CASES, Case
 from rounds import PAUSE_S, POOL_PAUSE_S, calls_by_clock, clock_of_a_thread, medians_in_turn, runs_by_clock
+from tables import table_lines
 
 import loopwright as lw
 from loopwright.backends.arrays import aligned_copy, aligned_empty
@@ -220,8 +221,9 @@ def _tuned(task: lw.SearchTask, case: Case, options: argparse.Namespace) -> tupl
 def _check(kernel: Any, task: lw.SearchTask) -> None:
     reference = task.reference
     found = kernel(*reference.inputs)
-    for got, wanted in zip(found if isinstance(found, tuple | list) else [found], reference.expected, strict=True):
-        np.testing.assert_allclose(got, wanted, atol=reference.atol, rtol=reference.rtol)
+    outputs = found if isinstance(found, tuple | list) else [found]
+    for got, wanted, tolerance in zip(outputs, reference.expected, reference.tolerances, strict=True):
+        np.testing.assert_allclose(got, wanted, **tolerance._asdict())
 
 
 def _ours(kernel: Any, inputs: Sequence[Any], on_gpu: bool) -> Callable[[], float]:
@@ -260,7 +262,7 @@ def table(rows: Sequence[Row]) -> str:
     heads += ["before (us)", f"{peer} / before"] if any("before_s" in row for row in rows) else []
     heads += ["by estimates (us)", f"{peer} / by estimates"] if any("analytic_s" in row for row in rows) else []
     heads += ["tuned (us)", f"{peer} / tuned", "trials"] if tuned else []
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads), *map(_line, rows), ""]
+    lines = [*table_lines(f"| {' | '.join(heads)} |", map(_line, rows)), ""]
     right = [row for row in rows if "failed" not in row]
     for half in HALVES:
         for key in ("untuned_s", "before_s", "analytic_s", "tuned_s"):

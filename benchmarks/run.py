@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from cases import CASES, Case
 from rounds import PAUSE_S, calls_by_clock, medians_in_turn
+from tables import table_lines
 
 import loopwright as lw
 from loopwright.backends.llvm.device import device_name
@@ -112,7 +113,9 @@ def _check(case: Case, reference: Any, ours: Any, peer: Any) -> None:
     expected = reference.expected[0]
     theirs = peer.permute(0, 2, 3, 1) if case.name.endswith("nhwc") else peer
     for name, got in (("ours", ours), ("peer", theirs.numpy())):
-        np.testing.assert_allclose(got, expected, atol=reference.atol, rtol=1e-3, err_msg=f"{case.name}: {name}")
+        np.testing.assert_allclose(
+            got, expected, atol=reference.tolerances[0].atol, rtol=1e-3, err_msg=f"{case.name}: {name}"
+        )
 
 
 def _share(row: Row, limits: dict[int, tuple[float, float]]) -> str:
@@ -150,9 +153,7 @@ def _table(rows: Sequence[Row], limits: dict[int, tuple[float, float]], torch_ve
         "",
         f"Limits measured in the same run: {peaks}. Medians of alternating rounds; ratio = PyTorch's time / ours.",
         "",
-        heading,
-        "|" + "---|" * heading.count(" |"),
-        *(_line(row, limits) for row in rows),
+        *table_lines(heading, (_line(row, limits) for row in rows)),
         "",
     ]
     return "\n".join(lines)

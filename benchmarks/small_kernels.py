@@ -16,6 +16,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from rounds import PAUSE_S, Timer, medians_in_turn
+from tables import table_lines
 
 import loopwright as lw
 from loopwright import te, topi
@@ -68,8 +69,7 @@ def main() -> None:
         f"{datetime.date.today()}, {device_name()}, untuned, loopwright {lw.__version__}; "
         f"medians of {options.rounds} rounds.",
         "",
-        heading,
-        "|" + "---|" * (heading.count("|") - 1),
+        *table_lines(heading, ()),
     ]
     ratios: dict[int, list[float]] = {threads: [] for threads in options.threads}
     for name, tensors in CASES.items():

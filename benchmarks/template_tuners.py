@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import loopwright as lw
-from loopwright.search.measure.measurer import Measurer, MeasureTask
+from loopwright.search.measure.measurer import Measurer
 from loopwright.search.measure.timing import TimingSettings
 from loopwright.search.records.file import Record
 from loopwright.search.template.fallback import fallback_config
@@ -124,9 +124,7 @@ class Ruler:
         options = replace(task.measure_options(), timing=TIMING)
         self._measurer = Measurer(options)
         described = task.search_task.tuning_task()
-        self._task = MeasureTask(
-            described.workload, described.inputs, described.expected, described.atol, described.rtol
-        )
+        self._task = described.measured()
 
     def __enter__(self) -> Ruler:
         self._measurer.__enter__()

@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from tables import table_lines
+
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.loop import blocks_in
@@ -23,7 +25,7 @@ from loopwright.dialects.target import Target
 from loopwright.passes.schedule.bind import Bind
 from loopwright.passes.schedule.fuse import Fuse
 from loopwright.passes.schedule.split import Split
-from loopwright.search.measure.measurer import Measurement, Measurer, MeasureTask
+from loopwright.search.measure.measurer import Measurement, Measurer
 from loopwright.search.tune.loop import TaskTuner
 
 Tensors = list[te.Tensor]
@@ -173,9 +175,7 @@ def compare(name: str, options: argparse.Namespace) -> Row:
         described = task.tuning_task()
         result = TaskTuner(described, tuning, measurer).run()
         tuning_s = time.perf_counter() - start
-        measurer.use(
-            MeasureTask(described.workload, described.inputs, described.expected, described.atol, described.rtol)
-        )
+        measurer.use(described.measured())
         schedules = [naive.default_schedule, task.default_schedule, result.best.schedule]
         found = measurer.measure(schedules, fresh=True, laps=3)
     return Row(
@@ -212,9 +212,7 @@ def _table(rows: Sequence[Row], options: argparse.Namespace) -> str:
         "Naive: the lowering without any rule (CPU: plain loops on one thread; GPU: one thread for each result).",
         "Untuned: the default schedule of a build. All three timed in turn, the shortest of the repeats.",
         "",
-        heading,
-        "|" + "---|" * (heading.count("|") - 1),
-        *map(_line, rows),
+        *table_lines(heading, map(_line, rows)),
         "",
     ]
     return "\n".join(lines)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from rounds import calls_by_clock, clock_of_a_thread, medians_in_turn, runs_by_clock
+from tables import table_lines
 
 import loopwright as lw
 from loopwright import te, topi
@@ -65,8 +66,7 @@ def main() -> None:
         f"PyTorch {torch.__version__}, NumPy {np.__version__}, loopwright {lw.__version__}; "
         f"medians of {options.rounds} rounds.",
         "",
-        heading,
-        "|" + "---|" * (heading.count("|") - 1),
+        *table_lines(heading, ()),
     ]
     for name in options.functions:
         function = FUNCTIONS[name]

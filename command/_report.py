@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..backends.kernel_function import Kernel
     from ..dialects.target import Target
     from ..search.measure.limits import Limits
+    from ..search.measure.tolerance import Tolerance
     from ..search.records.file import Record
     from ._source import AnyTask
 
@@ -31,13 +32,14 @@ class Check:
     """The error of a kernel's outputs against the reference; right where every element is within the tolerance."""
 
     max_abs_error: float
-    atol: float
-    rtol: float
+    tolerance: Tolerance
+    """That of the output with the largest error."""
     right: bool
 
     def __str__(self) -> str:
         verdict = "right" if self.right else "WRONG"
-        allowed = "exact" if not self.atol and not self.rtol else f"{self.atol:.1e} + {self.rtol:.1e} * |value| allowed"
+        atol, rtol = self.tolerance
+        allowed = f"{atol:.1e} + {rtol:.1e} * |value| allowed" if atol or rtol else "exact"
         return f"{verdict}: max abs error {self.max_abs_error:.2e} against NumPy ({allowed})"
 
 
@@ -47,17 +49,17 @@ def check(task: AnyTask, kernel: Kernel) -> Check:
 
     reference = task.reference
     results = kernel(*reference.inputs)
-    worst, right = 0.0, True
+    found, right = [], True
     outputs = results if isinstance(results, tuple) else (results,)
-    for got, expected in zip(outputs, reference.expected, strict=True):
+    for got, expected, tolerance in zip(outputs, reference.expected, reference.tolerances, strict=True):
         wide, wanted = got.astype(np.float64), expected.astype(np.float64)
         same = (wide == wanted) | (np.isnan(wide) & np.isnan(wanted))
         with np.errstate(invalid="ignore"):
             error = np.where(same, 0.0, np.abs(wide - wanted))
-            allowed = reference.atol + reference.rtol * np.abs(wanted)
+            allowed = tolerance.atol + tolerance.rtol * np.abs(wanted)
         right &= bool((same | (error <= allowed)).all())
-        worst = max(worst, float(error.max()))
-    return Check(worst, reference.atol, reference.rtol, right)
+        found.append((float(error.max()), tolerance))
+    return Check(*max(found, key=lambda each: each[0]), right)
 
 
 def limits_once(target: Target, dtypes: Iterable[str | None]) -> Limits | Callable[[], Limits | None]:

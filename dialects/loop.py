@@ -442,6 +442,11 @@ def is_bound(loop: ForOp) -> bool:
     return loop.loop_kind in THREAD_KINDS
 
 
+def is_thread_kind(kind: str) -> bool:
+    """True for the loop kinds of a GPU: threads, and virtual ones."""
+    return kind in THREAD_KINDS or kind == "vthread"
+
+
 def loops_in(op: Operation) -> Iterator[ForOp]:
     """Every loop under `op`, in program order, outer before inner."""
     for child in nested_in(op):

@@ -92,7 +92,7 @@ def check(sch: lw.Schedule, kernel: lw.Kernel) -> None:
     """Run on the device and compare with the reference."""
     reference = make_reference(sch.workload)
     (expected,) = reference.expected
-    np.testing.assert_allclose(kernel(*reference.inputs), expected, atol=reference.atol, rtol=reference.rtol)
+    np.testing.assert_allclose(kernel(*reference.inputs), expected, **reference.tolerances[0]._asdict())
 
 
 def report(kernel: lw.Kernel, bytes_moved: int, graph: bool) -> None:

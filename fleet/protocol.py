@@ -14,12 +14,13 @@ import numpy.typing as npt
 from .. import __version__
 from ..dialects.numpy_types import teach_numpy
 from ..search.measure.measurement import MeasureError, MeasureTask
+from ..search.measure.tolerance import tolerances_of
 
 Order = dict[str, Any]
 Answer = dict[str, Any]
 Array = npt.NDArray[Any]
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of the messages, raised when one changes its meaning."""
 
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -102,20 +103,19 @@ def pack_task(task: MeasureTask) -> dict[str, Any]:
     return {
         "inputs": pack_arrays(task.inputs),
         "expected": pack_arrays(task.expected),
-        "atol": float(task.atol),
-        "rtol": float(task.rtol),
+        "tolerances": [[float(number) for number in each] for each in task.tolerances],
     }
 
 
 def unpack_task(packed: Mapping[str, Any]) -> MeasureTask:
     """Return the task that `pack_task` packed, without its workload."""
     inputs, expected = unpack_arrays(packed["inputs"]), unpack_arrays(packed["expected"])
-    return MeasureTask("", inputs, expected, float(packed["atol"]), float(packed["rtol"]))
+    return MeasureTask("", inputs, expected, tolerances_of(packed["tolerances"]))
 
 
 def digest_of(packed: Mapping[str, Any]) -> str:
     """Return the name under which a device keeps a task's data: a hash of all of it."""
-    found = hashlib.sha256(repr((packed["atol"], packed["rtol"])).encode())
+    found = hashlib.sha256(repr(packed["tolerances"]).encode())
     for kind in ("inputs", "expected"):
         for array in packed[kind]:
             found.update(repr((kind, array["dtype"], array["shape"])).encode())

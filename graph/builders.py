@@ -13,6 +13,7 @@ from functools import partial
 from ..dialects.errors import Error
 from ..dialects.plugins import UNIVERSES, plugins
 from ..search.measure.backend_api import load_backend
+from ..search.sketch.foreign_rules import are_own_rules
 from ..storage.binary_cache import BinaryCache
 from ..storage.code_digest import code_digest, models_digest
 from ..storage.folders import cache_folder
@@ -43,23 +44,21 @@ def build_all(
     """Build the kernel of each job, by a backend's module path; BuildError names the one that does not compile.
 
     `processes` is how many compile at once, this one and those that it starts: one a core unless told otherwise. Those
-    that are `started` come first, and are closed by whoever started them.
+    that are `started` come first, and are closed by whoever started them. Kernels without a schedule, whose default one
+    rules of somebody else may choose, are built here and not kept: neither a key nor a process says which rules.
     """
     store = BinaryCache(cache_folder("kernels"))
-    keys = [_key(backend, job) for job in jobs]
-    found: dict[int, Built] = {}
-    for number, key in enumerate(keys):
-        known = store.get(key)
-        if known is not None:
-            found[number] = Built(*known)
-    missing = [number for number in range(len(jobs)) if number not in found]
-    count = processes_at_once(processes)
-    if min(count, len(missing)) > 1 and len(missing) > FEW:
+    own = are_own_rules()
+    keys = {n: _key(backend, job) for n, job in enumerate(jobs) if own or job.schedule is not None}
+    found = {n: Built(*known) for n, key in keys.items() if (known := store.get(key)) is not None}
+    missing = {n: jobs[n] for n in keys if n not in found}
+    count = min(processes_at_once(processes), len(missing))
+    if count > 1 and len(missing) > FEW:
         with suppress(OSError):  # processes that cannot start or are killed: what is left is compiled here
-            _in_processes(backend, {n: jobs[n] for n in missing}, min(count, len(missing)), found, started)
-    for number in missing:
+            _in_processes(backend, missing, count, found, started)
+    for number, job in enumerate(jobs):
         if number not in found:
-            found[number] = _build_here(backend, jobs[number])
+            found[number] = _build_here(backend, job)
     for number in missing:
         store.put(keys[number], found[number].schedule, found[number].artifact)
     return [found[number] for number in range(len(jobs))]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..storage.binary_cache import BinaryCache
 from ..storage.code_digest import code_digest, models_digest
 from ..storage.folders import cache_folder
-from .sketch.rule import are_own_rules
+from .sketch.foreign_rules import are_own_rules
 
 
 def kept_choice(workload: str, choose: Callable[[], str]) -> str:

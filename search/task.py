@@ -262,8 +262,7 @@ class SearchTask:
             default_schedule=self.default_schedule,
             inputs=reference.inputs,
             expected=reference.expected,
-            atol=reference.atol,
-            rtol=reference.rtol,
+            tolerances=reference.tolerances,
             flop=float(self.flops),
             workload_hash=self.compute_dag.hash,
         )

@@ -78,7 +78,7 @@ def forked_workers() -> Iterator[None]:
 
 
 REGISTRIES = (
-    *("loopwright.dialects.intrinsics._REGISTERED", "loopwright.search.sketch.rule._REGISTERED"),
+    *("loopwright.dialects.intrinsics._REGISTERED", "loopwright.search.sketch.foreign_rules._REGISTERED"),
     *("loopwright.search.workload._REGISTERED", "loopwright.search.template.registry._OPERATORS"),
 )
 """The registries of a process: of instructions, rules, workloads, and operators of templates."""

@@ -23,6 +23,7 @@ from ...graph.runtime.package import Package, data_of
 from ...graph.runtime.plan import Plan
 from ...search.applied import APPLIED
 from ...search.measure.backend_api import backend_path
+from ...search.sketch.foreign_rules import are_own_rules
 from ...storage.binary_cache import BinaryCache
 from ...storage.code_digest import KERNEL_CODE, code_digest, models_digest
 from ...storage.folders import cache_folder
@@ -43,9 +44,10 @@ NETWORK_CODE = (*KERNEL_CODE, "frontends", "graph", "templates", "topi")
 def key_of(rows: Iterable[str], target: Target, parameters: Mapping[int, Tensor], records: str | None) -> Key | None:
     """Return what decides the network of a graph, by its rows, with arguments as constants; None where none is kept.
 
-    That is so on other targets than CPUs, with large parameters, and where histories of tuning are applied around.
+    That is so on other targets than CPUs, with large parameters, and where histories of tuning are applied around or
+    sketch rules do not all come with loopwright.
     """
-    if target.kind != "llvm" or APPLIED.get():
+    if target.kind != "llvm" or APPLIED.get() or not are_own_rules():
         return None
     if sum(tensor.nbytes for tensor in parameters.values()) > _MOST_PARAMETER_BYTES:
         return None

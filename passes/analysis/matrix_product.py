@@ -72,7 +72,7 @@ class MatrixProduct:
 
 def match_product(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> MatrixProduct:
     """Match what is in `loop` around `block` with an intrinsic of a warp; Mismatch says what is otherwise."""
-    digits = _digits(block, loop, intrinsic)
+    digits = digits_of(block, loop, intrinsic)
     lanes = _lanes(block, loop, intrinsic)
     factors = _factors_of(block, intrinsic)
     if block.conditions:
@@ -102,7 +102,7 @@ def digits_in_words(intrinsic: Intrinsic) -> str:
     return ", ".join([*(f"{digit} in {extent}" for digit, extent in held), f"k in {intrinsic.k}"])
 
 
-def _digits(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> tuple[ForOp, ...]:
+def digits_of(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> tuple[ForOp, ...]:
     loops, inner = [loop], only_child(loop)
     while isinstance(inner, ForOp):
         loops.append(inner)
@@ -287,7 +287,7 @@ class _Grid:
             if mixed is not None:
                 rule = f"'{name}' is touched at {mixed}, which joins loops of an instruction with others"
                 raise Mismatch(f"{rule}: split by factors that divide the extents")
-            found.append(self._in_group(name, _evaluated(IndexExpr(tuple(terms), 0), self.values)))
+            found.append(self._in_group(name, evaluated(IndexExpr(tuple(terms), 0), self.values)))
         return found
 
     def _in_group(self, name: str, place: Grid) -> Grid:
@@ -399,16 +399,16 @@ def _lies_along(table: Sequence[Grid], direction: int, together: int) -> bool:
     return bool((steps == 1).all()) and still
 
 
-def _evaluated(expr: IndexExpr, values: Mapping[str, Grid]) -> Grid:
+def evaluated(expr: IndexExpr, values: Mapping[str, Grid]) -> Grid:
     """The values of an expression at points of a grid, as an array that has a dimension for each of the axes."""
     total: Grid = np.full((1,) * len(values), expr.const, np.int64)
     for atom, c in expr.terms:
         if isinstance(atom, str):
             part = values[atom]
         elif isinstance(atom, Div):
-            part = _evaluated(atom.expr, values) // atom.divisor
+            part = evaluated(atom.expr, values) // atom.divisor
         elif isinstance(atom, Mod):
-            part = _evaluated(atom.expr, values) % atom.divisor
+            part = evaluated(atom.expr, values) % atom.divisor
         else:
             raise Mismatch("an index is read from data, and a matrix instruction reads at places that are known")
         total = total + c * part

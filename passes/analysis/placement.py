@@ -17,8 +17,8 @@ from ...dialects.index import ZERO, Div, IndexExpr, Ranges, atom_axes, flatten
 from ...dialects.interpret.loop import owning_loops
 from ...dialects.layout import Layout, Swizzle
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape, scope_of
+from ...dialects.loop_notes import PIPELINE_BULK, PIPELINE_STAGES
 from ...dialects.strides import row_major
-from ..schedule._marks import PIPELINE_BULK, PIPELINE_STAGES
 from .nest import ranges_of
 from .regions import Interval, interval_of, union
 

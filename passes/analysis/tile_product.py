@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from ...dialects.index import IndexExpr, atom_axes, flatten
 from ...dialects.intrinsics import I_AXIS, J_AXIS, Intrinsic
 from ...dialects.loop import BlockOp, ForOp, LoadOp, buffer_shape, element_of_buffer
-from .matrix_product import Grid, Mismatch, _digits, _evaluated, load_of_factor, product_of_types
+from .matrix_product import Grid, Mismatch, digits_of, evaluated, load_of_factor, product_of_types
 from .nest import buffer_name, ranges_of
 
 MOST_ROWS = 2
@@ -50,7 +50,7 @@ class TileProduct:
 
 def match_tiles(block: BlockOp, loop: ForOp, intrinsic: Intrinsic) -> TileProduct:
     """Match what is in `loop` around `block` with an intrinsic of a CPU; Mismatch says what is otherwise."""
-    digits = _digits(block, loop, intrinsic)
+    digits = digits_of(block, loop, intrinsic)
     lanes = next((x for x in block.enclosing_loops if x.loop_kind == "vectorized" and x.size > 1), None)
     if lanes is not None:
         raise Mismatch(f"loop '{lanes.loop_name}' is vectorized, and an instruction is none of its lanes")
@@ -104,7 +104,7 @@ def _tile(intrinsic: Intrinsic, digits: Sequence[ForOp], operand: str, name: str
         raise Mismatch(f"{rule}: split by factors that divide the extents")
     sizes = [x.size for x in digits]
     values = dict(zip((x.loop_name for x in digits), np.indices(sizes), strict=True))
-    moved = np.broadcast_to(_evaluated(IndexExpr(tuple(terms), 0), values), sizes)
+    moved = np.broadcast_to(evaluated(IndexExpr(tuple(terms), 0), values), sizes)
     held = _held(intrinsic, operand, moved, name)
     return _rows(intrinsic, operand, held - held[0], name)
 

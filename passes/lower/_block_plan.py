@@ -15,11 +15,11 @@ from ...dialects.index import Div, IndexExpr, Ranges, axis, constant
 from ...dialects.lookups import looked_up
 from ...dialects.loop import BlockOp, ForOp, LoadOp
 from ...dialects.loop_lanes import Lanes, LanesAttr
+from ...dialects.loop_notes import PREFETCH, PREFETCH_PANEL
 from ...dialects.te import IndexOp, PredicateOp
 from ..analysis.nest import buffer_name, loops_reduced, ranges_of
 from ..analysis.panels import Panel, panel_of
 from ..analysis.placement import Placement, in_bounds
-from ..schedule._marks import PREFETCH, PREFETCH_PANEL
 from ._run_ahead import BEYOND, BULK
 
 

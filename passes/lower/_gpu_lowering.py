@@ -28,9 +28,9 @@ from ...dialects.loop import (
     is_bound,
     loops_in,
 )
+from ...dialects.loop_notes import BLOCKS_PER_SM
 from ..analysis.joined import launch_sizes
 from ..analysis.placement import Placement
-from ..schedule._marks import BLOCKS_PER_SM
 from ._addresses import Scope
 from ._block_plan import Access, BlockPlan
 from ._branches import branch, under

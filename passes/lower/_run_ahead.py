@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from ...dialects.loop import AllocOp, AtOp, BlockOp, ForOp, blocks_in, nested_in, statements
-from ..schedule._marks import PIPELINE_STAGES
+from ...dialects.loop_notes import PIPELINE_STAGES
 
 ASYNCHRONOUS = "asynchronous"
 """The annotation of a copy to shared memory that the device does by itself where it can."""

@@ -37,11 +37,11 @@ from ...dialects.loop import (
     scope_of,
     statements,
 )
+from ...dialects.loop_notes import PIPELINE_BULK, PIPELINE_CLUSTER, PIPELINE_REGISTERS, PIPELINE_STAGES
 from ...dialects.target import Target, target_of
 from ..analysis.access import loops_around
 from ..analysis.nest import block_names, buffer_names, fresh_buffer_name, fresh_name, functions_on_loops, new_loop
 from ..analysis.placement import whole
-from ..schedule._marks import PIPELINE_BULK, PIPELINE_CLUSTER, PIPELINE_REGISTERS, PIPELINE_STAGES
 from ._operands_ahead import OperandsAhead, levels_of
 from ._product_waits import goes_on, is_of_warp_group, wait_for_products
 from ._run_ahead import ASYNCHRONOUS, BEYOND, BULK, blocks_of, run_ahead

@@ -14,13 +14,13 @@ from xdsl.passes import ModulePass
 from ...dialects.attributes import AxesAttr, Axis, IndicesAttr
 from ...dialects.index import IndexExpr, axis, constant
 from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, scope_of
+from ...dialects.loop_notes import PIPELINE_BULK, PIPELINE_REGISTERS
 from ...dialects.target import target_of
 from ..analysis.access import consumers, shared_loops, shares_a_block, writers
+from ..analysis.copies import is_copy
 from ..analysis.matrix_product import TENSORIZE
 from ..analysis.nest import fresh_name, functions_on_loops, loops_reduced, ranges_of
 from ..analysis.summed_product import summed_product
-from ..schedule._marks import PIPELINE_BULK, PIPELINE_REGISTERS
-from ..schedule._stages import is_copy
 from ._steps import note_step, require_after
 from .carry_sums import CarrySums
 

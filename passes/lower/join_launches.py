@@ -12,10 +12,10 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects.loop import ForOp, JoinOp
+from ...dialects.loop_notes import CLUSTER, JOIN
 from ...dialects.target import Target, target_of
 from ..analysis.joined import arriving_axes, join_problem, launch_sizes
 from ..analysis.nest import functions_on_loops
-from ..schedule._marks import CLUSTER, JOIN
 from ._steps import note_step, require_after
 from .drop_edges import DropEdges
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..schedule._marks import PIPELINE_STAGES
+from ...dialects.loop_notes import PIPELINE_STAGES
 from .digits import kept_indices
 from .index import Cap, Extents, Index, SizedInterval, interval_of, moves, name_of, union
 from .nest import Buffer, Loop, Nest, Stage

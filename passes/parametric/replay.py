@@ -55,17 +55,12 @@ class ScheduledNests:
         return self._begun[steps]
 
 
-def nest_of_schedule(module: ModuleOp, target: Target, schedule: str | Sequence[ModulePass], graph: SizeGraph) -> Nest:
-    """The nest of one schedule, as ScheduledNests has it."""
-    return ScheduledNests(module, target).nest(schedule, graph)
-
-
 def program_of_schedule(
     module: ModuleOp, target: Target, schedule: str | Sequence[ModulePass], asked: Callable[[Nest], Sequence[Size]]
 ) -> Program:
     """Compile the quantities that `asked` reads from the nest of a schedule, over its open numbers as columns.
 
-    UnknownStepError as for `nest_of_schedule`.
+    UnknownStepError as for a nest.
     """
     with collector_paused():
         graph = SizeGraph()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..schedule._marks import PIPELINE_STAGES
+from ...dialects.loop_notes import PIPELINE_STAGES
 from .index import Index
 from .nest import Loop, Nest, SizedAxis, Stage
 from .sizes import Size, is_one

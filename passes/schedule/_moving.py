@@ -10,12 +10,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects.index import IndexExpr, Ranges
 from ...dialects.loop import AllocOp, BlockOp, ForOp, blocks_in, buffer_shape
+from ...dialects.loop_notes import PIPELINE_STAGES
 from ..analysis.access import writers
 from ..analysis.domain import conditions_on_iterators
 from ..analysis.nest import buffer_name, function_of, nest_around, only_child, ranges_of, require_plain
 from ..analysis.regions import Interval, covers, interval_of
 from ..primitive import ScheduleError
-from ._marks import PIPELINE_STAGES
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, IntegerAttr, MemRefType, StringAttr, UnitAttr, i64
@@ -12,11 +11,12 @@ from xdsl.rewriter import Rewriter
 from ...dialects.attributes import AxesAttr, Axis, IndicesAttr
 from ...dialects.index import axis
 from ...dialects.interpret.loop import owning_loops
-from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, blocks_in, buffer_shape, buffer_type, scope_of
+from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp, buffer_shape, buffer_type, scope_of
+from ...dialects.loop_notes import PIPELINE_BULK, PIPELINE_CLUSTER, PIPELINE_REGISTERS, PIPELINE_STAGES
 from ..analysis.access import is_under, readers, writers
+from ..analysis.copies import is_copy
 from ..analysis.nest import buffer_name, fresh_name, function_of
 from ..primitive import Primitive, ScheduleError
-from ._marks import PIPELINE_BULK, PIPELINE_CLUSTER, PIPELINE_REGISTERS, PIPELINE_STAGES
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,6 @@ class StagesPlan:
     registers: bool = False
     bulk: bool = False
     cluster: tuple[str, ...] = ()
-
-
-def is_copy(block: BlockOp) -> bool:
-    """True for a block that stores what it loads, unchanged."""
-    if block.is_reduction or len(block.outputs) != 1 or len(block.loads) != 1:
-        return False
-    return block.yielded[0] is block.loads[0].result
 
 
 def require_copy_ahead(step: Primitive[StagesPlan], block: BlockOp, loop: ForOp) -> None:
@@ -124,16 +117,3 @@ def _widen(buffer: SSAValue, stages: int) -> None:
         alloc.align = ArrayAttr([IntAttr(dimension + 1), IntAttr(factor), IntAttr(offset)])
     shape = (stages, *buffer_shape(buffer))
     Rewriter.replace_value_with_new_type(buffer, buffer_type(buffer.type.element_type, shape, scope_of(buffer)))
-
-
-def copies_of(loop: ForOp) -> Sequence[BlockOp]:
-    """The blocks in `loop` that fill a buffer of which each iteration has its own, from one that is there before."""
-    owners = owning_loops(function_of(loop))
-    found = []
-    for block in blocks_in(loop):
-        if not is_copy(block) or owners.get(block.outputs[0]) is not loop or PIPELINE_STAGES in block.notes:
-            continue
-        if len(writers(block.outputs[0])) > 1 or any(is_under(w, loop) for w in writers(block.loads[0].buffer)):
-            continue
-        found.append(block)
-    return found

@@ -10,11 +10,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.combiner import NAMED
-from ...dialects.loop import THREAD_KINDS, ForOp, blocks_in, loops_in, scope_of
+from ...dialects.loop import THREAD_KINDS, ForOp, blocks_in, is_thread_kind, loops_in, scope_of
 from ...dialects.target import MOST_THREADS_Z, Target, target_of
 from ..analysis.access import filled_together, is_under, loops_around, parallel_hazard, split_between_threads
 from ..analysis.nest import buffer_name, reduces_over
-from ._marks import KindMark, is_thread_kind, path_through, serial_loop, serial_loops
+from ._marks import KindMark, path_through, serial_loop, serial_loops
 from .parallel import sharing
 
 _KINDS = (*THREAD_KINDS, "vthread")

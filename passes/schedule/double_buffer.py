@@ -8,12 +8,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.loop import blocks_in
+from ...dialects.loop_notes import PIPELINE_STAGES
 from ..analysis.nest import find_block, functions
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes
 from ..parametric.stages import add_places
 from ..primitive import Primitive
-from ._marks import PIPELINE_STAGES
 from ._stages import StagesPlan, add_stages, owner_of, require_copy_ahead, require_pipelinable
 from ._staging import legal_steps
 

@@ -10,13 +10,13 @@ from xdsl.ir import Operation
 
 from ...dialects.kernel import CLUSTERS_SINCE
 from ...dialects.loop import AllocOp, ForOp, blocks_in
+from ...dialects.loop_notes import CLUSTER, JOIN
 from ...dialects.target import target_of
 from ..analysis.joined import join_problem, launch_sizes
 from ..analysis.nest import find_block, functions
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes
 from ..primitive import Primitive
-from ._marks import CLUSTER, JOIN
 from ._staging import legal_steps
 
 

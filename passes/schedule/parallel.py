@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from ...dialects.loop import ForOp
+from ...dialects.loop import ForOp, is_thread_kind
 from ..analysis.access import parallel_hazard
 from ..analysis.nest import reduces_over
 from ..primitive import Primitive, ScheduleError
-from ._marks import KindMark, is_thread_kind, path_through, serial_loop, serial_loops
+from ._marks import KindMark, path_through, serial_loop, serial_loops
 from .rfactor import Rfactor
 
 

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.loop import ForOp
 from ..analysis.access import loops_around
+from ..analysis.copies import copies_of
 from ..analysis.joined import MOST_IN_CLUSTER
 from ..analysis.nest import find_block, find_loop
 from ..parametric.nest import Nest
@@ -17,7 +18,7 @@ from ..parametric.sizes import Sizes
 from ..parametric.stages import add_places, copies_ahead
 from ..primitive import Primitive
 from ._marks import serial_loops
-from ._stages import StagesPlan, add_stages, copies_of, require_pipelinable
+from ._stages import StagesPlan, add_stages, require_pipelinable
 
 
 @dataclass(frozen=True)

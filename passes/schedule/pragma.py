@@ -8,11 +8,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
 from ...dialects.loop import ForOp, blocks_in
+from ...dialects.loop_notes import BLOCKS_PER_SM
 from ..analysis.nest import find_block, find_loop, functions
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes
 from ..primitive import Primitive
-from ._marks import BLOCKS_PER_SM
 
 MOST_BLOCKS_PER_SM = 32
 """Resident thread blocks of a multiprocessor (CUDA C++ Programming Guide, compute capabilities)."""

@@ -8,11 +8,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
 
 from ...dialects.loop import BlockOp, ForOp
+from ...dialects.loop_notes import PREFETCH
 from ..analysis.nest import buffer_name, find_block, find_loop
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes
 from ..primitive import Primitive
-from ._marks import PREFETCH, serial_loops
+from ._marks import serial_loops
 from ._staging import legal_steps
 
 DISTANCES = (1, 4)

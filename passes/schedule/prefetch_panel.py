@@ -8,12 +8,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 
 from ...dialects.loop import BlockOp, ForOp
+from ...dialects.loop_notes import PREFETCH_PANEL
 from ..analysis.nest import buffer_name, find_block, find_loop
 from ..analysis.panels import reads_runs
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes
 from ..primitive import Primitive
-from ._marks import PREFETCH_PANEL, serial_loops
+from ._marks import serial_loops
 from ._staging import legal_steps
 
 

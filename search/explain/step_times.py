@@ -17,7 +17,7 @@ from ...passes.pipeline_text import apply_schedule, parse_schedule, schedule_tex
 from ...passes.primitive import ScheduleError, in_words
 from ..features.view import NestView
 from ..measure.local import Measure, measuring
-from ..measure.measurement import Measurement, MeasureTask
+from ..measure.measurement import Measurement
 from ..measure.measurer import Measurer, headline
 from ..records.file import Record
 from ..task import SearchTask
@@ -137,10 +137,9 @@ def _measured(
     """Each schedule's measurement, the first of them first of all; and the device."""
     options = measuring(measure, task.measure_options(), None, None)
     options = replace(options, timing=replace(options.timing, repeat=LAPS, stop_factor=STOP_FACTOR))
-    data = task.reference
     found: dict[str, Measurement] = {}
     with Measurer(options) as measurer:
-        measurer.use(MeasureTask(str(task.module), data.inputs, data.expected, data.atol, data.rtol))
+        measurer.use(task.reference.task(str(task.module)))
         for group in (schedules[:1], schedules[1:]):
             measurer.submit(group)
             for measurement in measurer.results():

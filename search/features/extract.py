@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...dialects.loop_notes import PIPELINE_STAGES
 from ...dialects.multiprocessor import multiprocessor_of
 from ...dialects.target import LINE_BYTES, WARP
 from ...passes.analysis.matrix_product import TENSORIZE
@@ -19,7 +20,6 @@ from ...passes.parametric.sizes import (
     total,
     where,
 )
-from ...passes.schedule._marks import PIPELINE_STAGES
 from .catalogue import LEVELS, SLOTS, TILE, names
 from .lanes import bank_conflicts, sectors, vector_step, vector_width
 from .machine import SECTOR_BYTES, machine_of
@@ -109,7 +109,6 @@ def _of_largest(candidates: list[StageView], each: list[Values]) -> Values:
 
 
 def _main(nest: NestView, view: StageView, launch: KernelLaunch, work: Size) -> Values:
-    gpu = nest.target.is_gpu
     operations = max(1.0, view.operations)
     code = view.body_iterations * operations
     body = view.body_footprints
@@ -118,9 +117,6 @@ def _main(nest: NestView, view: StageView, launch: KernelLaunch, work: Size) -> 
     thread_bytes = total([view.footprint(m, *_THREAD).size_bytes for m in view.movements])
     block_bytes = total([view.footprint(m, *_BLOCK).size_bytes for m in view.movements])
     per_block = view.iterations / view.tasks * operations
-    cores = machine_of(nest.target).cores
-    places = cores * launch.resident
-    available = multiprocessor_of(nest.target).registers_per_thread if gpu else nest.target.vector_registers
     lane_bytes = view.lanes * view.movements[0].element_bytes
     values: Values = {
         "iterations": _ratio(view.iterations, work),
@@ -147,6 +143,19 @@ def _main(nest: NestView, view: StageView, launch: KernelLaunch, work: Size) -> 
         "l2_bytes": _ratio(traffic(view, nest.target.l2_bytes), work),
         "tile_in_l1": _ratio(_tile_bytes(view), nest.target.l1_bytes),
         "block_in_l2": _ratio(block_bytes, nest.target.l2_bytes),
+        **_launched(nest, launch),
+    }
+    for kind in KINDS:
+        values[f"operations.{kind}"] = view.iterations * view.stage.arithmetic.get(kind, 0) / work
+    return {f"main.{name}": value for name, value in values.items()}
+
+
+def _launched(nest: NestView, launch: KernelLaunch) -> Values:
+    """The share of cores or multiprocessors that the launch has, and what it takes of each."""
+    gpu = nest.target.is_gpu
+    places = machine_of(nest.target).cores * launch.resident
+    available = multiprocessor_of(nest.target).registers_per_thread if gpu else nest.target.vector_registers
+    return {
         "balance": launch.blocks / (ceil_div(launch.blocks, places) * places),
         "waves": _slog(launch.waves),
         "registers": _slog(launch.registers),
@@ -157,9 +166,6 @@ def _main(nest: NestView, view: StageView, launch: KernelLaunch, work: Size) -> 
         "warps": _slog(launch.warps) if gpu else 0,
         "idle_lanes": 1 - launch.threads / (ceil_div(launch.threads, WARP) * WARP) if gpu else 0,
     }
-    for kind in KINDS:
-        values[f"operations.{kind}"] = view.iterations * view.stage.arithmetic.get(kind, 0) / work
-    return {f"main.{name}": value for name, value in values.items()}
 
 
 _THREAD = ("serial", "unrolled", "lane", "vthread")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from ...dialects.loop_notes import JOIN, PIPELINE_STAGES
 from ...passes.parametric.nest import Buffer, Loop, Nest, Stage
 from ...passes.parametric.placement import kept_part
 from ...passes.parametric.sizes import Size, product
 from ...passes.parametric.stages import stage_iterator
-from ...passes.schedule._marks import JOIN, PIPELINE_STAGES
 from .movement import Footprint, Movement, StageMovement, footprint
 
 ROLES = {"parallel": "parallel", "vectorized": "lane", "unrolled": "unrolled", "vthread": "vthread"}

@@ -51,7 +51,7 @@ class Backend(Protocol):
     gives the bytes that decide how an artifact runs, `resources(artifact)` what its launches take, `machine()` names
     the machine that artifacts are for where the target does not, `lacking(dtype)` says why the device does not compute
     in an element type, None where it does, and `checks()` is a device that compares arrays in its own memory
-    (`device_checking.Checks`); its executables are DeviceExecutables then.
+    (`device_buffers.Checks`); its executables are DeviceExecutables then.
     """
 
     def build(self, workload: str, schedule: str) -> bytes:

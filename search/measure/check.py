@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,9 @@ from ...dialects.interpret.te import run_te
 from ...dialects.te import ComputeOp
 from ...passes.analysis.argument_marks import argument_attributes
 from .backend_api import Executable
-from .checking import bounds_of, poison_value, wrong_elements
+from .buffers import poison_value, wrong_elements
 from .reference import Reference, make_reference
+from .tolerance import Tolerance
 
 Array = npt.NDArray[Any]
 
@@ -55,15 +55,14 @@ def check_outputs(
     name: str, outputs: Sequence[str], arrays: Sequence[Array], reference: Reference, schedule: str
 ) -> None:
     """Compare what a kernel gave with the expected outputs; WrongKernelError names the first element that is wrong."""
-    for output, got, expected in zip(outputs, arrays, reference.expected, strict=True):
-        bad = wrong_elements(got, expected, bounds_of(expected, reference.atol, reference.rtol))
+    for output, got, expected, tolerance in zip(outputs, arrays, reference.expected, reference.tolerances, strict=True):
+        bad = wrong_elements(got, expected, tolerance.bounds(expected))
         if bad is not None:
             at = tuple(int(i) for i in np.argwhere(bad)[0])
             under = f"under schedule '{schedule}'" if schedule else "without a schedule"
             raise WrongKernelError(
                 f"kernel {name} is wrong: {int(np.count_nonzero(bad))} of {got.size} elements of output '{output}', "
-                f"the first at {at}: got {got[at]}, expected {expected[at]} within atol={reference.atol:g}, "
-                f"rtol={reference.rtol:g}, {under}"
+                f"the first at {at}: got {got[at]}, expected {expected[at]} within {tolerance}, {under}"
             )
 
 
@@ -87,11 +86,13 @@ def _with(reference: Reference, workload: ModuleOp, given: Mapping[int, Array]) 
         return reference
     inputs = tuple(given.get(n, array) for n, array in enumerate(reference.inputs))
     expected = tuple(run_te(workload, list(inputs)))
-    grown = max(1.0, _size(expected) / max(_size(reference.expected), np.finfo(np.float64).tiny))
-    return replace(reference, inputs=inputs, expected=expected, atol=reference.atol * grown)
+    outputs = zip(expected, reference.expected, reference.tolerances, strict=True)
+    tolerances = tuple(Tolerance(t.atol * _times_as_large(own, usual), t.rtol) for own, usual, t in outputs)
+    return Reference(inputs, expected, tolerances)
 
 
-def _size(arrays: Sequence[Array]) -> float:
-    """The largest finite magnitude."""
-    wide = [np.abs(a.astype(np.float64)) for a in arrays]
-    return max((float(a[np.isfinite(a)].max(initial=0.0)) for a in wide), default=0.0)
+def _times_as_large(array: Array, other: Array) -> float:
+    """The largest finite magnitude of one array over that of another, 1 at least."""
+    own, usual = (np.abs(a.astype(np.float64)) for a in (array, other))
+    sizes = [float(a[np.isfinite(a)].max(initial=0.0)) for a in (own, usual)]
+    return max(1.0, sizes[0] / max(sizes[1], np.finfo(np.float64).tiny))

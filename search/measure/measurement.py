@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ...dialects.errors import Error
 from ..records.file import ErrorCode
 from .timing import TimingSettings
+from .tolerance import Tolerance
 
 
 class MeasureError(Error):
@@ -51,13 +52,12 @@ class MeasureOptions:
 
 @dataclass(frozen=True)
 class MeasureTask:
-    """A workload's IR text, data for it, and the right outputs, to be met within `atol + rtol * abs(expected)`."""
+    """A workload's IR text, data for it, and the right outputs, each to be met within its tolerance."""
 
     workload: str
     inputs: Sequence[npt.NDArray[Any]]
     expected: Sequence[npt.NDArray[Any]]
-    atol: float
-    rtol: float
+    tolerances: Sequence[Tolerance]
 
 
 @dataclass(frozen=True)

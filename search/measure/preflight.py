@@ -25,8 +25,7 @@ def preflight(target: Target) -> tuple[MeasureTask, str]:
     """A task that adds 1 to some numbers, and its untuned schedule, on the threads or cores of a target."""
     data = te.placeholder((_NUMBERS,), name="data")
     module = te.create_module([data, te.compute((_NUMBERS,), lambda i: data[i] + 1.0, name="next")], target)
-    reference = make_reference(module)
-    found = MeasureTask(str(module), reference.inputs, reference.expected, reference.atol, reference.rtol)
+    found = make_reference(module).task(str(module))
     first = generate_sketches(module, target)[0]
     return found, first.schedule(first.default)
 

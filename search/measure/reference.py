@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...backends.host_memory import require_bytes
 from ...dialects.element import dtype_name, element_bytes, epsilon, is_float
 from ...dialects.interpret.te import run_te
 from ...dialects.te import ComputeOp, ReadOp
+from .measurement import MeasureTask
+from .tolerance import Tolerance
 
 Array = npt.NDArray[Any]
 
@@ -31,18 +33,22 @@ _FEW_TERMS = 1 << 25
 
 @dataclass(frozen=True)
 class Reference:
-    """Inputs, expected outputs, and the tolerance `atol + rtol * abs(expected)`."""
+    """Inputs, expected outputs, and the tolerance of each of these."""
 
     inputs: tuple[Array, ...]
     expected: tuple[Array, ...]
-    atol: float
-    rtol: float
+    tolerances: tuple[Tolerance, ...]
+
+    def task(self, workload: str) -> MeasureTask:
+        """The task of a measurer for a workload, whose IR text is given."""
+        return MeasureTask(workload, self.inputs, self.expected, self.tolerances)
 
 
 def make_reference(module: ModuleOp) -> Reference:
     """Random inputs for a te-level module and what the interpreter makes of them in double precision.
 
-    Sums in 16 bits may be off by `growth` of what they are, and of what outputs are on average. Where stages weigh and
+    An output has the tolerance of the stages that it is computed from. Sums in 16 bits may be off by `growth` of what
+    they are, and of what the output is on average. Where stages weigh and
     add what other stages computed, such as Winograd's transforms, rounding errors grow by more than the lengths of sums
     say: what the working precision loses on these inputs is found out, and allowed four times; where more is computed
     from sums in 16 bits, which lose it at each term, twice. Truth values lose nothing by it: there is nothing between.
@@ -53,16 +59,36 @@ def make_reference(module: ModuleOp) -> Reference:
     rng = np.random.default_rng(0)
     inputs = tuple(_random(t, rng) for t in func.function_type.inputs)
     expected = tuple(run_te(module, list(inputs)))
-    atol, rtol = tolerance(func)
-    grown = growth(func)
-    atol, rtol = max(atol, grown * _typical(expected)), max(rtol, grown)
-    times = 4 if _transforms_anything(func) else 2 if _goes_on_from_sums(func) else 0
-    if times:
-        rounded = run_te(module, list(inputs), "native")
-        numbers = [pair for pair in zip(expected, rounded, strict=True) if pair[0].dtype != np.bool_]
-        lost = max((float(np.max(np.abs(_wide(a) - _wide(b)))) for a, b in numbers), default=0.0)
-        atol = max(atol, times * lost) if np.isfinite(lost) else atol
-    return Reference(inputs, expected, atol, rtol)
+    outputs = [_stages_of(value) for op in func.body.block.ops if isinstance(op, ReturnOp) for value in op.operands]
+    times = [4 if _transforms_anything(stages) else 2 if _goes_on_from_sums(stages) else 0 for stages in outputs]
+    rounded = run_te(module, list(inputs), "native") if any(times) else expected
+    found = zip(outputs, expected, times, map(_lost, expected, rounded), strict=True)
+    return Reference(inputs, expected, tuple(_tolerance_of(*each) for each in found))
+
+
+def _tolerance_of(stages: Sequence[Operation], expected: Array, times: int, lost: float) -> Tolerance:
+    """The tolerance of an output of some stages, of what it loses in the working precision so many times."""
+    usual, grown = tolerance(stages), growth(stages)
+    return Tolerance(max(usual.atol, grown * _typical(expected), times * lost), max(usual.rtol, grown))
+
+
+def _lost(expected: Array, rounded: Array) -> float:
+    """The most that an element loses; 0 where that is no number, and of truth values."""
+    if expected is rounded or expected.dtype == np.bool_:
+        return 0.0
+    lost = float(np.max(np.abs(_wide(expected) - _wide(rounded)), initial=0.0))
+    return lost if np.isfinite(lost) else 0.0
+
+
+def _stages_of(output: SSAValue) -> list[Operation]:
+    """The stages that an output is computed from, its own among them."""
+    found, waiting = dict[Operation, None](), [output]
+    while waiting:
+        stage = waiting.pop().owner
+        if isinstance(stage, Operation) and stage not in found:
+            found[stage] = None
+            waiting += [*stage.operands, *(op.tensor for op in stage.walk() if isinstance(op, ReadOp))]
+    return list(found)
 
 
 def reference_bytes(func: FuncOp) -> int:
@@ -86,7 +112,7 @@ def _itemsize(tensor: Attribute) -> int:
     return element_bytes(tensor.get_element_type()) if isinstance(tensor, TensorType) else 0
 
 
-def growth(func: FuncOp) -> float:
+def growth(stages: Iterable[Operation]) -> float:
     """Relative error of sums in 16 bits in their working precision; 0 where there are none.
 
     Each of K additions rounds the sum so far, by eps / 2 at most. Where the terms' signs are random, these errors add
@@ -94,18 +120,14 @@ def growth(func: FuncOp) -> float:
     the sum and that mean together (measured, fp16 and bf16, K from 16 to 4096): eps * sqrt(K) is allowed. A worst-case
     bound, K * eps, would allow anything for K from 1000 on.
     """
-    return math.sqrt(sum(epsilon(element) ** 2 * length for element, length in _narrow_sums(func)))
+    lengths = [(element, math.prod(a.extent for a in op.reduce_axes)) for op, element in _summing(stages)]
+    return math.sqrt(sum(epsilon(element) ** 2 * length for element, length in lengths))
 
 
-def _narrow_sums(func: FuncOp) -> list[tuple[Attribute, int]]:
-    """The type and the length of each sum that is kept in 16 bits."""
-    return [(element, math.prod(a.extent for a in op.reduce_axes)) for op, element in _summing(func)]
-
-
-def _summing(func: FuncOp) -> list[tuple[ComputeOp, Attribute]]:
+def _summing(stages: Iterable[Operation]) -> list[tuple[ComputeOp, Attribute]]:
     """The stages whose sums are kept in 16 bits, and the type of each."""
     found = []
-    for op in func.body.block.ops:
+    for op in stages:
         if isinstance(op, ComputeOp) and op.reduce_axes and op.combiner.data not in ("max", "min"):
             element = max((t.type.get_element_type() for t in op.outputs), key=_rounding)
             if _rounding(element) > _NARROW:
@@ -117,29 +139,30 @@ def _rounding(element: Attribute) -> float:
     return epsilon(element) if is_float(element) else 0.0
 
 
-def _typical(arrays: Sequence[Array]) -> float:
-    """The largest root mean square of the arrays of floats, of what is finite in them."""
-    finite = [a[np.isfinite(a)] for a in (_wide(a) for a in arrays if a.dtype.kind not in "iub")]
-    return max((float(np.sqrt(np.mean(np.square(a)))) for a in finite if a.size), default=0.0)
+def _typical(array: Array) -> float:
+    """The root mean square of what is finite in an array of floats; 0 for others."""
+    wide = _wide(array)
+    finite = wide[np.isfinite(wide)]
+    return float(np.sqrt(np.mean(np.square(finite)))) if finite.size and array.dtype.kind not in "iub" else 0.0
 
 
 def _wide(array: Array) -> npt.NDArray[np.float64]:
     return array.astype(np.float64)
 
 
-def _goes_on_from_sums(func: FuncOp) -> bool:
+def _goes_on_from_sums(stages: Sequence[Operation]) -> bool:
     """True where stages read sums in 16 bits, which are few enough terms to be added up in that precision here.
 
     What they compute may be off by more than the sums: 2 * silu(x) by 2.2 times as much.
     """
-    stages = [op for op in func.body.block.ops if isinstance(op, ComputeOp)]
-    terms = sum(math.prod(a.extent for a in op.axes.data) for op in stages)
-    read = any(isinstance(use.operation, ReadOp) for op, _ in _summing(func) for out in op.outputs for use in out.uses)
+    sums = {op for op, _ in _summing(stages)}
+    terms = sum(math.prod(a.extent for a in op.axes.data) for op in stages if isinstance(op, ComputeOp))
+    read = any(op.tensor.owner in sums for stage in stages for op in stage.walk() if isinstance(op, ReadOp))
     return read and terms <= _FEW_TERMS
 
 
-def _transforms_anything(func: FuncOp) -> bool:
-    return any(_transforms(op) for op in func.body.block.ops)
+def _transforms_anything(stages: Iterable[Operation]) -> bool:
+    return any(map(_transforms, stages))
 
 
 def _transforms(op: Operation) -> bool:
@@ -165,8 +188,8 @@ def _random(tensor: object, rng: np.random.Generator) -> Array:
     return rng.integers(0 if dtype.kind == "u" else -8, 9, shape).astype(dtype)
 
 
-def tolerance(func: FuncOp) -> tuple[float, float]:
-    """(atol, rtol) from the least precise float type and the longest reduction; exact where all is integer.
+def tolerance(stages: Iterable[Operation]) -> Tolerance:
+    """The tolerance by the least precise float type and the longest reduction; exact where all is integer.
 
     A sum of K products of numbers up to 1 that is rounded K times is off by up to K * eps in the worst case, and by a
     few sqrt(K) * eps in practice; transforms and chains of stages multiply that. The bound is 4 * K * eps, at least
@@ -174,7 +197,7 @@ def tolerance(func: FuncOp) -> tuple[float, float]:
     """
     eps = 0.0
     length = 1
-    for op in func.body.block.ops:
+    for op in stages:
         for value in op.results:
             if isinstance(value.type, TensorType):
                 element = value.type.get_element_type()
@@ -186,4 +209,4 @@ def tolerance(func: FuncOp) -> tuple[float, float]:
                 size *= axis.extent
             length = max(length, size)
     bound = eps * max(64, 4 * length)
-    return min(bound, 0.05), min(max(64 * eps, bound / 16), 0.05)
+    return Tolerance(min(bound, 0.05), min(max(64 * eps, bound / 16), 0.05))

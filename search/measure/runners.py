@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +10,7 @@ import numpy as np
 from . import wire
 from .measurement import MeasureError, MeasureOptions, MeasureTask
 from .process import WorkerProcess, WorkerStartError
+from .tolerance import ANYTHING
 
 
 class Worker(Protocol):
@@ -129,9 +129,9 @@ class LocalRunners:
 
 
 def rule_of(task: MeasureTask, check: bool) -> wire.Message:
-    """The tolerance of a task's outputs, and the element types of its arrays, as a runner is told."""
-    atol, rtol = (task.atol, task.rtol) if check else (math.inf, 0.0)
-    return {"atol": atol, "rtol": rtol, "dtypes": [array.dtype.name for array in (*task.inputs, *task.expected)]}
+    """The tolerances of a task's outputs, and the element types of its arrays, as a runner is told."""
+    tolerances = [each if check else ANYTHING for each in task.tolerances]
+    return {"tolerances": tolerances, "dtypes": [array.dtype.name for array in (*task.inputs, *task.expected)]}
 
 
 def start_process(role: str, options: MeasureOptions, folder: Path) -> WorkerProcess:

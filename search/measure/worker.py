@@ -20,10 +20,11 @@ from ...backends.time_evaluator import HostCaches
 from ..records.file import ErrorCode
 from . import wire
 from .backend_api import Backend, BackendError, DeviceLost, Executable, load_backend
-from .checking import Buffers
-from .device_checking import DeviceBuffers
+from .buffers import Buffers
+from .device_buffers import DeviceBuffers
 from .surroundings import LeftInChild, Surroundings
 from .timing import TimingSettings, measure_times
+from .tolerance import tolerances_of
 
 _LONGEST_MESSAGE = 6000
 """Characters of an error that are kept, its start and its end: a traceback and a compiler's first errors."""
@@ -92,7 +93,8 @@ class RunnerServer:
 
     def task(self, message: wire.Message) -> None:
         """Load another task's inputs and expected outputs."""
-        data = (message["inputs"], message["expected"], message["atol"], message["rtol"], message.get("dtypes", ()))
+        tolerances = tolerances_of(message["tolerances"])
+        data = (message["inputs"], message["expected"], tolerances, message.get("dtypes", ()))
         checks = getattr(self._backend, "checks", None)
         self._in_turn.clear()
         self._buffers = None  # before others take its place in memory

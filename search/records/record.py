@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
+from statistics import median
 from typing import Any, NoReturn, TypeVar
 
 from ...dialects.errors import Error
@@ -134,6 +135,15 @@ class Record:
     def time_s(self) -> float:
         """Seconds per run of the shortest repeat, as disturbances only ever lengthen one; infinity when it failed."""
         return min(self.times_s) if self.ok else math.inf
+
+    def times_as_fast(self, other: Record) -> float:
+        """Time of another record over that of this one, by what a search decides by.
+
+        That is the median where both were timed in turn at its end, as of laps among neighbours the shortest is one
+        that was spared by chance; else the shortest.
+        """
+        decide = min if Role.TRIAL in (self.role, other.role) else median
+        return decide(other.times_s) / decide(self.times_s)
 
     @property
     def gflops_per_s(self) -> float:

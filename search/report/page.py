@@ -81,7 +81,7 @@ def _overview(all_groups: Sequence[RecordGroup]) -> str:
     rows = []
     for number, group in enumerate(all_groups):
         best = group.best
-        speedup = group.untuned.time_s / best.time_s if best is not None and group.untuned is not None else None
+        speedup = best.times_as_fast(group.untuned) if best is not None and group.untuned is not None else None
         rows.append(
             [
                 f'<a href="#w{number}">{as_text(group.name)}</a> <span class="soft">{as_text(group.arguments)}</span>',

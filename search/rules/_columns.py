@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
 
 import numpy.typing as npt
 
@@ -17,10 +16,11 @@ from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..sketch import arrays as np
 from ..sketch.draft import Draft
-from ..sketch.hole import Columns, Derived, Hole, Kind, Limit
+from ..sketch.hole import Columns, Derived, Hole, Kind, Limit, Number
 from ..structure.chains import along_reduce
 from ..structure.strides import lanes_of_block, nearly_in_rows
-from ._lanes import TASKS_A_CORE, deal, lane_choices, loops_together, not_idle, parallel_elements, upto
+from ._choices import up_to
+from ._lanes import TASKS_A_CORE, deal, lane_choices, loops_together, not_idle, parallel_elements
 
 SHORT = 8
 """A reduce axis up to this extent, such as a window's, is written out whole or not at all. With 4 and 16 none of 58
@@ -48,8 +48,6 @@ STRIPS = (1, 2, 4, 8, 16, 32)
 """Number of such vectors in a strip."""
 STEPS = (1, 2, 4, 8)
 """Iterations of a long reduce axis that are written out."""
-
-Number: TypeAlias = Hole | Derived | int
 
 
 def in_columns(block: BlockOp, target: Target) -> bool:
@@ -185,13 +183,13 @@ def plan_columns(
         return Hole.near(f"{name}_{label}", choices, usual, kind, axis and f"{name}_{axis}")
 
     width: Number = number("lanes", choices, lanes, "vector")
-    vectors: Number = number("vectors", upto(VECTORS, most), usual.vectors, "unroll", "column")
+    vectors: Number = number("vectors", up_to(VECTORS, most), usual.vectors, "unroll", "column")
     strip: Number | None = None
     copies: dict[str, Hole | int] = {}
     if loops.stepped is not None:
-        strip = number("strip", upto(STRIPS, most), usual.strip, "tile", "column")
+        strip = number("strip", up_to(STRIPS, most), usual.strip, "tile", "column")
         axis = loops.stepped.loop_name
-        copies[axis] = number(f"{axis}_unroll", upto(STEPS, loops.stepped.size), usual.steps, "unroll")
+        copies[axis] = number(f"{axis}_unroll", up_to(STEPS, loops.stepped.size), usual.steps, "unroll")
     for loop in loops.short:
         axis = loop.loop_name
         copies[axis] = number(f"{axis}_unroll", (1, loop.size), usual.windows[axis], "unroll")

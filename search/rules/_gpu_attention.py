@@ -10,6 +10,7 @@ from ...dialects.attributes import Axis
 from ...dialects.buffers import SWIZZLES
 from ...dialects.index import axis
 from ...dialects.intrinsics import without_columns
+from ...dialects.target import Target
 from ...passes.analysis.access import consumers
 from ...passes.analysis.matrix_product import TURNED_BYTES
 from ...passes.analysis.nest import buffer_name
@@ -30,15 +31,13 @@ from ...passes.schedule.swizzle import Swizzle
 from ...passes.schedule.tensorize import Tensorize
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
-from ..estimates.attention_model import AttentionModel
 from ..sketch import arrays as np
 from ..sketch.draft import Draft
-from ..sketch.hole import Derived, Hole
+from ..sketch.hole import Derived, Hole, Number
 from ..structure.attention import AttentionBlocks
 from ..structure.products import Factor, Product
+from ._gpu_copies import among_threads
 from ._gpu_joins import PART_AXIS, bind_part, share_threads
-
-Number = Hole | Derived | int
 
 THREADS = ("threadIdx.z", "threadIdx.y", "threadIdx.x")
 """Axes for warps, for the rows of a matrix of 8 rows, and for the lanes that hold one of these."""
@@ -62,6 +61,7 @@ class AttentionPlan:
     where they are `clustered`.
     """
 
+    target: Target
     parts: AttentionBlocks
     scores: Product
     values: Product
@@ -72,7 +72,6 @@ class AttentionPlan:
     resident: Hole
     rows: Derived
     bulk: bool
-    model: AttentionModel
     ragged_rows: bool = False
     ragged_keys: bool = False
     divided: Hole | None = None
@@ -108,7 +107,6 @@ def write_attention(draft: Draft, plan: AttentionPlan) -> None:
     """Apply all steps of a plan; ScheduleError where a primitive refuses one."""
     parts = () if plan.divided is None else (plan.divided,)
     draft.add(plan.warps, plan.tiles, plan.terms, plan.stages, plan.resident, *parts, plan.rows)
-    draft.limits.append(plan.model.limit)
     _Writer(draft, plan).run()
 
 
@@ -417,8 +415,7 @@ class _Writer:
         if self.plan.bulk and place == self.place:
             draft.do(Swizzle, block=copy)
             return
-        both = draft.fuse(copy, draft.loops(copy, below=place))
-        parts = draft.split(copy, both, (0, self.plan.warps, ROW_LANES, COLUMN_LANES, factor.vector))
-        self._bind(copy, (parts[1], parts[2], parts[3]))
-        draft.do(Vectorize, block=copy, loop=parts[4])
+        threads: Iterable[Number] = (self.plan.warps, ROW_LANES, COLUMN_LANES)
+        own = draft.loops(copy, below=place)
+        among_threads(draft, copy, own, dict(zip(THREADS, threads, strict=True)), factor.vector)
         draft.do(Swizzle, block=copy)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ...dialects.target import Target
 from ..sketch.expression import mapped
+from ._choices import up_to
 
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Threads of a block along an axis that powers of two divide well."""
@@ -95,20 +96,10 @@ def factors_of(extent: int, listed: tuple[int, ...], most: int) -> tuple[int, ..
     return tuple(sorted({*up_to(listed, extent), *odd_divisors(extent, most, served=7)}))
 
 
-def up_to(listed: tuple[int, ...], extent: int) -> tuple[int, ...]:
-    """Return the listed factors up to an extent, or 1 alone."""
-    return tuple(n for n in listed if n <= extent) or (1,)
-
-
 def block_threads(target: Target, listed: tuple[int, ...]) -> tuple[int, ...]:
     """Return the listed numbers of threads that a block of the target may have, else the most it may have."""
     most = target.max_threads_per_block or UNKNOWN_THREADS
     return tuple(n for n in listed if n <= most) or (most,)
-
-
-def dividing(choices: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """Return those of the choices that divide a count."""
-    return tuple(n for n in choices if count % n == 0)
 
 
 @mapped

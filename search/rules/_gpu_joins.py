@@ -22,11 +22,9 @@ from ...passes.schedule.transform_layout import TransformLayout
 from ...passes.schedule.vectorize import Vectorize
 from ..sketch import arrays as np
 from ..sketch.draft import Draft
-from ..sketch.hole import Columns, Derived, Hole
+from ..sketch.hole import Columns, Hole, Number
 from ._gpu_division import Division, sum_up
 from ._gpu_tile_plan import join_width
-
-Number = Hole | Derived | int
 
 PART_AXIS = "blockIdx.y"
 """The axis of blocks that parts lie along; tiles lie along x."""

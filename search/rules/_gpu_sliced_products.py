@@ -26,11 +26,10 @@ from ...passes.schedule.pipeline import Pipeline
 from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
-from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.gpu_model import GpuModel
-from ..estimates.gpu_tile import PADDING, Aligned, GpuAxis, GpuOperand, GpuReduce, Span
+from ..estimates.gpu_tile import Aligned, GpuAxis, GpuOperand, GpuReduce, Span
 from ..estimates.sliced_model import ALIGNED, SlicedModel, copied_at_once
 from ..sketch import arrays as np
 from ..sketch.draft import Draft
@@ -38,11 +37,12 @@ from ..sketch.hole import Columns, Derived, Hole, Kind
 from ..structure.anchor import Anchor, Operand, anchor_of
 from ..structure.kinds import contraction_of
 from ._ahead import may_be_packed_ahead
+from ._gpu_copies import Apart, SharedCopy, bring, in_registers, into_registers
 from ._gpu_division import Division, joining_block, plan_division, sum_up, write_division
 from ._gpu_joins import loops_by_axis
 from ._gpu_large_tiles import LARGE_UNROLLED
 from ._gpu_tile_plan import product_of
-from ._gpu_tiles import in_registers, join_parts
+from ._gpu_tiles import join_parts
 
 LEAST_PRODUCTS = 2_000_000
 """Multiply-adds of a product, at least. A choice: with fewer, most of the time is that of a launch. 14 convolutions of
@@ -143,7 +143,7 @@ def _run_of(operand: Operand) -> int:
     return run_of(operand.buffer) if steps else 1
 
 
-def _is_strided(operand: Operand, terms: str) -> bool:
+def _is_gathered(operand: Operand, terms: str) -> bool:
     """True for a factor whose rows are not those of its buffer, as the pixels of a convolution with strides."""
     return any(e.as_axis() is None and not e.is_constant and terms not in e.axes() for e in operand.indices)
 
@@ -153,14 +153,14 @@ def _is_plain(operand: Operand, rows: str, terms: str) -> bool:
 
     Terms may begin elsewhere for each group of rows, unless they are strided, too.
     """
-    groups = set() if _is_strided(operand, terms) else {rows}
+    groups = set() if _is_gathered(operand, terms) else {rows}
     return all(e.const % VECTOR == 0 and len(e.axes() - groups) <= 1 for e in operand.indices)
 
 
 def _lies_by(operand: Operand, columns: Axis, terms: Axis) -> bool:
     """True for a factor whose columns lie side by side, or are laid out so, ahead (`packed_row`) or when copied."""
     packed = columns.extent % VECTOR == 0 and may_be_packed_ahead(operand, (columns.name,))
-    return packed or operand.steps_along(columns.name) or _is_strided(operand, terms.name)
+    return packed or operand.steps_along(columns.name) or _is_gathered(operand, terms.name)
 
 
 def _is_turned(anchor: Anchor, by_columns: Operand) -> bool:
@@ -181,6 +181,7 @@ class _Plan:
 
     anchor: Anchor
     factors: tuple[Operand, Operand]
+    copies: tuple[SharedCopy, SharedCopy]
     runs: tuple[int, int]
     rows: tuple[Hole, Hole]
     columns: tuple[Hole, Hole, Hole]
@@ -254,6 +255,7 @@ def _plan(anchor: Anchor) -> _Plan:
     return _Plan(
         anchor,
         factors,
+        (_copy(anchor, factors[0], True), _copy(anchor, factors[1], turned)),
         (_run_of(factors[0]), _run_of(factors[1])),
         rows,
         columns,
@@ -282,11 +284,12 @@ def _model(plan: _Plan, division: Division | None, target: Target) -> SlicedMode
     def spans(*axes: Axis) -> tuple[Span, ...]:
         return tuple(Span(((axis.name, 1),)) for axis in axes)
 
-    def by_terms(axis: Axis, run: int) -> GpuOperand:
-        read = spans(axis, terms)
-        return GpuOperand(read, vector, "", run=run, aligned=Aligned(read[-1:], ALIGNED, PADDING))
+    def read_along(axis: Axis, copy: SharedCopy, run: int) -> GpuOperand:
+        if copy.apart is None:
+            return GpuOperand(spans(terms, axis), vector, axis.name, run=run)
+        aligned = Aligned(spans(terms), copy.apart.factor, copy.apart.offset)
+        return GpuOperand(spans(axis, terms), vector, "", run=run, aligned=aligned)
 
-    by_columns = GpuOperand(spans(terms, columns), vector, columns.name, run=plan.runs[1])
     return SlicedModel(
         target=target,
         outer=prod(axis.extent for axis in others if division is None or axis.name != division.part),
@@ -295,7 +298,7 @@ def _model(plan: _Plan, division: Division | None, target: Target) -> SlicedMode
             GpuAxis(columns.name, columns.extent, *(hole.name for hole in plan.columns)),
         ),
         reduce=(GpuReduce(terms.name, extent, plan.step.name),),
-        operands=(by_terms(rows, plan.runs[0]), by_terms(columns, plan.runs[1]) if plan.turned else by_columns),
+        operands=tuple(map(read_along, (rows, columns), plan.copies, plan.runs)),
         element_bytes=FLOAT32_BYTES,
         stages=plan.stages.name,
         registers=registers,
@@ -312,7 +315,9 @@ def _write(draft: Draft, plan: _Plan, model: SlicedModel, parts: Division | None
     """Sums of slices in registers of their threads, then in shared memory, where all threads add them up."""
     anchor = plan.anchor
     (terms,) = anchor.reduce
-    copies = _copies(draft, plan)
+    for shared, operand in zip(plan.copies, plan.factors, strict=True):
+        if _is_gathered(operand, terms.name):
+            shared.read_by(draft, anchor.block)
     fill, part, steps = draft.split(anchor.block, terms.name, (0, plan.slices, plan.step))
     others = [n for n in draft.loops(anchor.block) if n not in (fill, part, steps)]
     draft.order(anchor.block, (part, *others, fill, steps))
@@ -324,34 +329,27 @@ def _write(draft: Draft, plan: _Plan, model: SlicedModel, parts: Division | None
     grid = _results(draft, plan, division)
     draft.do(ComputeAt, block=copy, loop=grid, unit_loops=True)
     draft.do(SetScope, block=copy, scope="shared")
-    for operand, label in zip(plan.factors, copies, strict=True):
-        if not _is_strided(operand, terms.name):
-            draft.do(CacheRead, block=sums, buffer=operand.name, scope="shared", label=label)
-            draft.inline_view(operand.name)
-        draft.do(CacheRead, block=sums, buffer=label, scope="local", label=f"{label}_own")
-    for label in copies if plan.turned else copies[:1]:
-        rank = len(draft.block(label).write_indices[0])
-        draft.do(StorageAlign, block=label, axis=rank - 2, factor=ALIGNED, offset=PADDING)
+    for shared, operand in zip(plan.copies, plan.factors, strict=True):
+        if not _is_gathered(operand, terms.name):
+            shared.read_by(draft, sums)
+        draft.do(CacheRead, block=sums, buffer=shared.label, scope="local", label=f"{shared.label}_own")
+    for shared in plan.copies:
+        shared.keep_apart(draft)
     draft.do(ComputeAt, block=sums, loop=grid, unit_loops=True)
-    _tile(draft, plan, _Sums(sums, copy, grid), copies)
+    _tile(draft, plan, _Sums(sums, copy, grid))
     numbers = [*plan.holes, *([parts.parts] if parts is not None else [])]
     resident = Derived.of(f"{anchor.block}_shared_resident", model.fitting_blocks, numbers)
     draft.add(resident)
     draft.do(Pragma, block=sums, loop=grid, blocks_per_sm=resident)
-    draft.settled |= {sums, copy, *copies, *(f"{label}_own" for label in copies)}
+    draft.settled |= {sums, copy}
 
 
-def _copies(draft: Draft, plan: _Plan) -> list[str]:
-    """The blocks that are to copy factors; those of strided ones are made here, and have rows of their own."""
-    columns, terms = plan.anchor.spatial[-1].name, plan.anchor.reduce[0].name
-    labels = [f"{operand.name}_shared" for operand in plan.factors]
-    for operand, label in zip(plan.factors, labels, strict=True):
-        if _is_strided(operand, terms):
-            layout = tuple(sorted(operand.axes, key=lambda axis: axis == columns))
-            draft.do(
-                CacheRead, block=plan.anchor.block, buffer=operand.name, scope="shared", layout=layout, label=label
-            )
-    return labels
+def _copy(anchor: Anchor, operand: Operand, along_terms: bool) -> SharedCopy:
+    """The copy of a factor, which threads read along terms or along columns; a gathered one has rows of its own."""
+    columns, terms = anchor.spatial[-1].name, anchor.reduce[0].name
+    layout = tuple(sorted(operand.axes, key=lambda axis: axis == columns)) if _is_gathered(operand, terms) else ()
+    apart = Apart.rows(len(layout or operand.indices), ALIGNED) if along_terms else None
+    return SharedCopy(operand.name, f"{operand.name}_shared", layout, apart)
 
 
 @dataclass(frozen=True)
@@ -403,7 +401,7 @@ def _columns(draft: Draft, plan: _Plan, block: str, loop: str) -> tuple[list[str
     return [], column, [virtual], [vector]
 
 
-def _tile(draft: Draft, plan: _Plan, sums: _Sums, copies: list[str]) -> None:
+def _tile(draft: Draft, plan: _Plan, sums: _Sums) -> None:
     """Divide a tile among threads, and bring its factors a fill at a time."""
     name = sums.block
     part, *_, rows, columns, fill, steps = sums.loops(draft)
@@ -425,14 +423,9 @@ def _tile(draft: Draft, plan: _Plan, sums: _Sums, copies: list[str]) -> None:
     draft.do(ReverseComputeAt, block=sums.copy, loop=thread)
     if vector:
         in_registers(draft, sums.copy, draft.loops(sums.copy, thread))
-    for label, loop in zip(copies, (some, *virtual, *([some] if plan.turned else [])), strict=True):
-        draft.do(ComputeAt, block=f"{label}_own", loop=loop, unit_loops=True)
-        in_registers(draft, f"{label}_own", draft.loops(f"{label}_own", loop))
-    for label, run in zip(copies, plan.runs, strict=True):
-        draft.do(ComputeAt, block=label, loop=fill, unit_loops=True)
-        whole = draft.fuse(label, draft.loops(label, fill))
-        _, of_thread, lanes = draft.split(label, whole, (0, plan.threads, copied_at_once(run)))
-        draft.do(Bind, block=label, loop=of_thread, thread="threadIdx.x")
-        draft.do(Vectorize, block=label, loop=lanes)
+    for copy, loop in zip(plan.copies, (some, *virtual, *([some] if plan.turned else [])), strict=True):
+        into_registers(draft, f"{copy.label}_own", loop)
+    for copy, run in zip(plan.copies, plan.runs, strict=True):
+        bring(draft, copy.label, fill, {"threadIdx.x": plan.threads}, copied_at_once(run))
     draft.do(Pragma, block=name, loop=some, auto_unroll_max_step=LARGE_UNROLLED)
     draft.do(Pipeline, block=name, loop=fill, stages=plan.stages)

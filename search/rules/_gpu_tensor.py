@@ -9,8 +9,8 @@ from functools import partial
 from ...dialects.element import element_bytes
 from ...dialects.loop import buffer_shape, element_of_buffer
 from ...dialects.te import IndexOp, PredicateOp
+from ...passes.analysis.copies import copies_of
 from ...passes.analysis.nest import buffer_name, loops_reduced
-from ...passes.schedule._stages import copies_of
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite
@@ -27,12 +27,12 @@ from ...passes.schedule.transform_layout import TransformLayout
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..sketch.draft import Draft
-from ..sketch.hole import Derived, Hole
+from ..sketch.hole import Hole, Number
 from ..structure.anchor import Anchor
 from ..structure.products import Product
+from ._gpu_copies import bring
 from ._gpu_division import Division, joining_block
 from ._gpu_joins import (
-    Number,
     TileLoops,
     are_boxes,
     as_extended,
@@ -237,17 +237,10 @@ def _fill(draft: Draft, plan: TensorPlan, loops: _Loops, side: SidePlan) -> None
 
     Boxes are left to the copy engine, loops and all; else all threads copy together, 16 bytes each at once.
     """
-    copy, before = side.copy, len(draft.loops(plan.block)) - len(loops.sums) - 2
-    draft.do(ComputeAt, block=copy, loop=loops.fill, unit_loops=True)
     if plan.bulk:
-        draft.do(Swizzle, block=copy)
-        draft.settled.add(copy)
-        return
-    both = draft.fuse(copy, draft.loops(copy)[before:])
-    factors: tuple[Hole | Derived | int, ...] = (0, plan.warps, plan.product.intrinsic.threads, side.factor.vector)
-    _, warp, lane, vector = draft.split(copy, both, factors)
-    draft.do(Bind, block=copy, loop=warp, thread="threadIdx.y")
-    draft.do(Bind, block=copy, loop=lane, thread="threadIdx.x")
-    draft.do(Vectorize, block=copy, loop=vector)
-    draft.do(Swizzle, block=copy)
-    draft.settled.add(copy)
+        draft.do(ComputeAt, block=side.copy, loop=loops.fill, unit_loops=True)
+        draft.settled.add(side.copy)
+    else:
+        threads: dict[str, Number] = {"threadIdx.y": plan.warps, "threadIdx.x": plan.product.intrinsic.threads}
+        bring(draft, side.copy, loops.fill, threads, side.factor.vector)
+    draft.do(Swizzle, block=side.copy)

@@ -18,8 +18,8 @@ from ..estimates.tensor_model import TensorModel
 from ..sketch import arrays as np
 from ..sketch.hole import Columns, Derived, Hole
 from ..structure.products import Factor, Product
+from ._choices import dividing
 from ._gpu_division import Division
-from ._gpu_factors import dividing
 
 
 @dataclass(frozen=True)

@@ -43,21 +43,22 @@ def gpu_model(plan: GpuTilePlan, width: Hole | None) -> GpuModel:
 def _modelled(plan: GpuTilePlan, staged: StagedOperand) -> GpuOperand:
     last = plan.variant.fused[-1].name if len(plan.variant.fused) == 1 else ""
     straight = last if last and staged.operand.steps_along(last) else ""
-    row = staged.layout[-1] if staged.layout else straight
+    layout = staged.copy.layout
+    row = layout[-1] if layout else straight
     padded = staged.operand.name in plan.anchor.pads
     run, whole = (1, 0) if padded else _run(plan, staged.operand)
     spans = _spans(plan, staged.operand.indices)
-    return GpuOperand(spans, staged.vector.name, row, bool(staged.layout), run, whole, padded, _aligned(plan, staged))
+    return GpuOperand(spans, staged.vector.name, row, bool(layout), run, whole, padded, _aligned(plan, staged))
 
 
 def _aligned(plan: GpuTilePlan, staged: StagedOperand) -> Aligned | None:
     """Rows of the copy that begin anew: of all dimensions behind the one whose elements do."""
-    if staged.aligned is None:
+    if staged.copy.apart is None:
         return None
-    axis, factor, offset = staged.aligned
-    if not staged.layout:
+    axis, factor, offset = staged.copy.apart
+    if not staged.copy.layout:
         return Aligned(_spans(plan, staged.operand.indices[axis + 1 :]), factor, offset)
-    return Aligned(tuple(Span(((name, 1),)) for name in staged.layout[axis + 1 :]), factor, offset)
+    return Aligned(tuple(Span(((name, 1),)) for name in staged.copy.layout[axis + 1 :]), factor, offset)
 
 
 def _run(plan: GpuTilePlan, operand: Operand) -> tuple[int, int]:

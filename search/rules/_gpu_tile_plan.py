@@ -19,8 +19,10 @@ from ..sketch import arrays as np
 from ..sketch.hole import Columns, Derived, Hole, Kind
 from ..structure.anchor import Anchor, Operand
 from ._ahead import may_be_packed_ahead
+from ._choices import dividing, up_to
+from ._gpu_copies import Apart, SharedCopy
 from ._gpu_division import Division
-from ._gpu_factors import INNER, LONG, STEPS, THREADS, dividing, factors_of, largest_divisors, odd_divisors, up_to
+from ._gpu_factors import INNER, LONG, STEPS, THREADS, factors_of, largest_divisors, odd_divisors
 from ._gpu_large_tiles import LARGE_STAGES, LARGE_STEPS, LARGE_UNROLLED, copied_widths, large_factors
 
 SMALL = 8
@@ -133,28 +135,20 @@ class GpuReduceTile:
 
 @dataclass(frozen=True)
 class StagedOperand:
-    """An operand whose tile is copied to shared memory, in vectors.
+    """An operand whose tile is copied to shared memory, in vectors; the copy is turned round where it has a layout.
 
-    `layout` is that of a copy that is turned round, empty where it lies as in global memory. A `fragment` is what a
-    thread reads of it in one reduction step, as vectors into registers.
+    A `fragment` is what a thread reads of it in one reduction step, as vectors into registers.
     """
 
     operand: Operand
+    copy: SharedCopy
     vector: Hole
-    layout: tuple[str, ...]
     has_fragment: bool
-    aligned: tuple[int, int, int] | None = None
-    """A dimension whose elements begin at multiples of so many, and so many beyond, as `StorageAlign` has it."""
-
-    @property
-    def copy(self) -> str:
-        """The block that copies, and its buffer."""
-        return f"{self.operand.name}_shared"
 
     @property
     def fragment(self) -> str:
         """The block that copies to registers, and its buffer."""
-        return f"{self.copy}_local"
+        return f"{self.copy.label}_local"
 
 
 @dataclass(frozen=True)
@@ -402,21 +396,22 @@ def _staged(
     usual = max(widths) if variant.in_both and operand.name not in anchor.pads else 1
     vector = _hole(variant.label(anchor.block), f"{operand.name}_vector", widths, usual, "vector")
     is_box = _is_box(operand, {*names, *(a.name for a in outer)}, variant)
-    return StagedOperand(operand, vector, layout, is_box, _aligned(anchor, variant, operand, names, layout))
+    copy = SharedCopy(operand.name, f"{operand.name}_shared", layout, _apart(anchor, variant, operand, names, layout))
+    return StagedOperand(operand, copy, vector, is_box)
 
 
-def _aligned(
+def _apart(
     anchor: Anchor, variant: GpuVariant, operand: Operand, names: Sequence[str], layout: Sequence[str]
-) -> tuple[int, int, int] | None:
+) -> Apart | None:
     """The dimension of a copy whose elements are to begin anew: rows that vectors are read of, or in other banks."""
-    if layout:  # vectors stay aligned, and neighbouring rows begin in other banks
-        return (len(layout) - 2, BANKS, PADDING)
+    if layout:
+        return Apart.rows(len(layout))
     if not variant.in_both:
         return None
     if operand.name in anchor.pads:
-        return (len(operand.indices) - 2, max(WIDTHS), 0)
+        return Apart.rows(len(operand.indices), max(WIDTHS), 0)
     first = next((d for d, e in enumerate(operand.indices) if e.as_axis() in names), None)
-    return None if first is None else (first, BANKS, PADDING)
+    return None if first is None else Apart(first, BANKS, PADDING)
 
 
 def _turned_layout(anchor: Anchor, variant: GpuVariant, operand: Operand, row_axes: Sequence[str]) -> tuple[str, ...]:

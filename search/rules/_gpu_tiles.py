@@ -6,32 +6,29 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ...dialects.target import Target
-from ...passes.schedule._stages import copies_of
+from ...passes.analysis.copies import copies_of
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite
-from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.compute_inline import ComputeInline
 from ...passes.schedule.pipeline import Pipeline
 from ...passes.schedule.pragma import Pragma
-from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.split import Split
-from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.transform_layout import TransformLayout
-from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.gpu_model import GpuModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
 from ..structure.anchor import Anchor, anchor_of
 from ._ahead import dimension_names
+from ._gpu_copies import bring, in_registers, into_registers
 from ._gpu_division import Division, joining_block, plan_division, sum_up, write_division
 from ._gpu_factors import many_parts
 from ._gpu_slices import SlicedResult, write_slices
 from ._gpu_tile_model import gpu_model
-from ._gpu_tile_plan import GpuTilePlan, GpuVariant, StagedOperand, join_width, packed_row, plan_tiles
+from ._gpu_tile_plan import GpuTilePlan, GpuVariant, join_width, packed_row, plan_tiles
 
 JOINING_THREADS = 128
 """Threads of a block of the kernel that adds up the parts of a split reduction. A choice: it only moves memory, which
@@ -76,9 +73,11 @@ def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Targ
     _write_out(draft, plan, loops, sliced.partial if sliced is not None else _result(draft, plan))
     for staged in plan.operands:
         if staged.has_fragment:
-            _fragment(draft, plan, loops, staged)
+            into_registers(draft, staged.fragment, loops.steps[-1])
     for staged in plan.operands:
-        _fetch(draft, plan, loops, staged)
+        # Threads go along contiguous global memory, whatever the layout of the copy.
+        turned = bool(staged.copy.layout)
+        bring(draft, staged.copy.label, loops.fill, {"threadIdx.x": plan.threads}, staged.vector, last_first=turned)
     _pipeline(draft, plan, loops)
     width = plan.slices.width if plan.slices is not None else None
     if parts is not None:
@@ -128,14 +127,10 @@ def _let_fit(draft: Draft, plan: GpuTilePlan, loops: _TileLoops, model: GpuModel
 def _stage(draft: Draft, plan: GpuTilePlan) -> None:
     """Copies of the operands, for shared memory and for registers; what is padded is padded as it is copied."""
     for staged in plan.operands:
-        buffer, label, layout = staged.operand.name, staged.copy, staged.layout
-        draft.do(CacheRead, block=plan.block, buffer=buffer, scope="shared", layout=layout, label=label)
-        draft.inline_view(buffer)
-        if staged.aligned is not None:
-            axis, factor, offset = staged.aligned
-            draft.do(StorageAlign, block=label, axis=axis, factor=factor, offset=offset)
+        staged.copy.read_by(draft, plan.block)
+        staged.copy.keep_apart(draft)
         if staged.has_fragment:
-            draft.do(CacheRead, block=plan.block, buffer=label, scope="local", label=staged.fragment)
+            draft.do(CacheRead, block=plan.block, buffer=staged.copy.label, scope="local", label=staged.fragment)
     for pad in plan.anchor.pads:
         draft.do(ComputeInline, block=pad)
 
@@ -186,13 +181,6 @@ def _split_axes(draft: Draft, plan: GpuTilePlan) -> tuple[list[str], list[str], 
     return [*(a.name for a in plan.outer), *blocks], virtual, threads, inner
 
 
-def in_registers(draft: Draft, block: str, inner: tuple[str, ...] | list[str]) -> None:
-    """Write out the loops over the results of a thread, the last one as vectors."""
-    for name in inner[:-1]:
-        draft.do(Unroll, block=block, loop=name)
-    draft.do(Vectorize, block=block, loop=inner[-1])
-
-
 def _result(draft: Draft, plan: GpuTilePlan) -> str:
     """The block that takes a tile from the registers: the epilogue, or a copy."""
     out = plan.anchor.epilogue if plan.division is None else None
@@ -209,30 +197,6 @@ def _write_out(draft: Draft, plan: GpuTilePlan, loops: _TileLoops, out: str) -> 
     draft.do(ReverseComputeAt, block=out, loop=loops.thread)
     in_registers(draft, out, loops.inner)
     draft.settled |= {plan.block, out}
-
-
-def _fragment(draft: Draft, plan: GpuTilePlan, loops: _TileLoops, staged: StagedOperand) -> None:
-    """Read a thread's fragment of an operand for one step, in vectors."""
-    around = len(draft.loops(plan.block)) - len(loops.inner)
-    draft.do(ComputeAt, block=staged.fragment, loop=loops.steps[-1], unit_loops=True)
-    in_registers(draft, staged.fragment, draft.loops(staged.fragment)[around:])
-    draft.settled.add(staged.fragment)
-
-
-def _fetch(draft: Draft, plan: GpuTilePlan, loops: _TileLoops, staged: StagedOperand) -> None:
-    """Fill shared memory by all threads together, each with vectors."""
-    copy = staged.copy
-    draft.do(ComputeAt, block=copy, loop=loops.fill, unit_loops=True)
-    around = len(draft.loops(plan.block)) - len(loops.steps) - len(loops.inner)
-    own = draft.loops(copy)[around:]
-    if staged.layout:
-        # Threads go along contiguous global memory, whatever the layout of the copy.
-        own = [own[-1], *own[:-1]]
-        draft.do(Reorder, block=copy, loops=tuple(own))
-    _, thread, vector = draft.split(copy, draft.fuse(copy, own), (0, plan.threads, staged.vector))
-    draft.do(Bind, block=copy, loop=thread, thread="threadIdx.x")
-    draft.do(Vectorize, block=copy, loop=vector)
-    draft.settled.add(copy)
 
 
 def _pipeline(draft: Draft, plan: GpuTilePlan, loops: _TileLoops) -> None:

@@ -14,14 +14,12 @@ from ...dialects.target import Target
 from ...passes.analysis.access import is_argument
 from ...passes.analysis.nest import buffer_name
 from ...passes.schedule.bind import Bind
-from ...passes.schedule.cache_read import CacheRead
-from ...passes.schedule.compute_at import ComputeAt
-from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole, Limit
 from ..structure.strides import Access, accesses
+from ._gpu_copies import Apart, SharedCopy, bring
 from ._gpu_factors import UNKNOWN_THREADS
 from ._turned import turned_axes
 
@@ -131,18 +129,15 @@ def write_gpu_turned(draft: Draft, plan: GpuTurnedPlan) -> None:
     draft.do(Bind, block=name, loop=thread, thread="threadIdx.x")
     draft.do(Unroll, block=name, loop=each)
     for label in labels:
-        draft.do(ComputeAt, block=label, loop=thread, unit_loops=True)
-        own = draft.loops(label, thread)
-        step, lane = draft.split(label, draft.fuse(label, own), (0, threads))
-        draft.do(Bind, block=label, loop=lane, thread="threadIdx.x")
-        draft.do(Unroll, block=label, loop=step)
-    draft.settled |= {name, *labels}
+        draft.do(Unroll, block=label, loop=bring(draft, label, thread, {"threadIdx.x": threads}))
+    draft.settled.add(name)
 
 
 def _stage(draft: Draft, plan: GpuTurnedPlan, buffer: str, layout: tuple[str, ...]) -> str:
     """A copy of a buffer for shared memory, whose rows start in other banks; its block."""
-    label = f"{plan.name}_{buffer}_tile"
-    draft.do(CacheRead, block=plan.name, buffer=buffer, scope="shared", layout=layout, label=label)
     per_bank = max(1, BANK_BYTES // plan.element_bytes)
-    draft.do(StorageAlign, block=label, axis=len(layout) - 2, factor=BANKS * per_bank, offset=per_bank)
-    return label
+    apart = Apart.rows(len(layout), BANKS * per_bank, per_bank)
+    copy = SharedCopy(buffer, f"{plan.name}_{buffer}_tile", layout, apart)
+    copy.read_by(draft, plan.name)
+    copy.keep_apart(draft)
+    return copy.label

@@ -77,11 +77,6 @@ def not_idle(names: Sequence[str], extent: int) -> Limit:
     return limit
 
 
-def upto(choices: Sequence[int], extent: int) -> tuple[int, ...]:
-    """The choices that an extent has room for, or 1."""
-    return tuple(c for c in choices if c <= extent) or (1,)
-
-
 def loops_together(draft: Draft, name: str, loops: Sequence[ForOp]) -> list[ForOp]:
     """The last of a block's `loops`, as far as they run through memory as if they were one.
 

@@ -14,7 +14,7 @@ from ..sketch import arrays as np
 from ..sketch.hole import Columns, Derived, Hole, Limit
 from ..structure.anchor import Anchor, Operand
 from ..structure.kinds import contraction_of
-from ._lanes import upto
+from ._choices import up_to
 from ._reduce_steps import divides_badly
 
 FEWEST_PRODUCTS = 1 << 22
@@ -61,12 +61,12 @@ def _row_bytes(anchor: Anchor, operand: Operand) -> int:
 
 def panel_rows(extent: int) -> tuple[int, ...]:
     """Choices of the rows of a register tile along an axis of the operand."""
-    return upto(PANEL_ROWS, -(-extent // 4) * 4)
+    return up_to(PANEL_ROWS, -(-extent // 4) * 4)
 
 
 def padded_blocks(extent: int) -> tuple[int, ...]:
     """Choices of the steps of a block, along a reduce axis that is padded to whole steps."""
-    return upto((*BLOCKS, extent), extent)
+    return up_to((*BLOCKS, extent), extent)
 
 
 def covers_padded(extent: int, block: Hole, unroll: Hole) -> Limit:

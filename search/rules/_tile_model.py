@@ -27,7 +27,7 @@ def tile_model(plan: TilePlan) -> TileModel:
     in_vectors = all(
         operand.steps_along(vector[-1].name)
         or elements_in_a_row(operand, plan.anchor.reduce) >= SHORTEST_LINE
-        or _is_strided(plan, operand)
+        or _is_shuffled(plan, operand)
         for operand in plan.moving
     )
     kind = ProductModel if is_product(plan.anchor, plan.target) else TileModel
@@ -63,7 +63,7 @@ def tile_model(plan: TilePlan) -> TileModel:
     )
 
 
-def _is_strided(plan: TilePlan, operand: Operand) -> bool:
+def _is_shuffled(plan: TilePlan, operand: Operand) -> bool:
     """True where lanes are a few elements apart, as strided pixels are: vectors are loaded and shuffled.
 
     The model that ships, for one core, was trained on estimates that take them for single elements, and corrects these.

@@ -18,7 +18,8 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole, Kind, Limit
 from ..structure.anchor import Anchor, Operand
 from ._ahead import may_be_packed_ahead
-from ._lanes import lanes_of, threads_pay, upto
+from ._choices import up_to
+from ._lanes import lanes_of, threads_pay
 from ._reduce_steps import UNROLLED, covers, divides, divides_badly, steps_of
 from ._row_panel import covers_padded, padded_blocks, panel_rows, row_operand, turned_rows
 from ._tile_variants import SMALL, Variant, is_product, vector_operands
@@ -329,8 +330,8 @@ def _vector_holes(anchor: Anchor, variant: Variant, target: Target, run: int) ->
     lanes = _hole(anchor.block, "lanes", choices, full if extent >= full else choices[0], "vector")
     most = max(1, -(-extent // choices[0]))
     usual = min(USUAL_VECTORS, max(1, -(-extent // lanes.default)))
-    vectors = _hole(anchor.block, "vectors", upto(VECTORS, most), usual, axis="vector")
-    return lanes, vectors, _hole(anchor.block, "vector_tile", upto(MIDDLE_TILES, most), 1, axis="vector")
+    vectors = _hole(anchor.block, "vectors", up_to(VECTORS, most), usual, axis="vector")
+    return lanes, vectors, _hole(anchor.block, "vector_tile", up_to(MIDDLE_TILES, most), 1, axis="vector")
 
 
 def _row_tiles(
@@ -345,7 +346,7 @@ def _row_tiles(
         odd = variant.vector[-1] != anchor.spatial[-1]
         choices = panel_rows(axis.extent) if packed else _row_choices(axis.extent, odd)
         inner = _hole(anchor.block, f"{axis.name}_rows", choices, usual, axis=axis.name)
-        middle = _hole(anchor.block, f"{axis.name}_tile", upto(MIDDLE_TILES, axis.extent), 1, axis=axis.name)
+        middle = _hole(anchor.block, f"{axis.name}_tile", up_to(MIDDLE_TILES, axis.extent), 1, axis=axis.name)
         tiles.append(RowTile(axis, middle, inner))
         left //= max(1, usual)
     return tiles
@@ -362,7 +363,7 @@ def _in_whole_vectors(block: str, tile: RowTile, lanes: int) -> RowTile:
 def _row_choices(extent: int, odd: bool) -> tuple[int, ...]:
     """Rows of a register tile; with lanes along channels also `odd` ones."""
     more = [n for n in ODD_ROW_TILES if odd and extent % n == 0]
-    return tuple(sorted({*upto(ROW_TILES, extent), *more}))
+    return tuple(sorted({*up_to(ROW_TILES, extent), *more}))
 
 
 def _reduce_tile(block: str, axis: Axis, may_be_padded: bool, at_once: bool) -> ReduceTile:

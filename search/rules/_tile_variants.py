@@ -205,13 +205,13 @@ def _vector_axes(anchor: Anchor, target: Target) -> list[tuple[Axis, ...]]:
     if len(moving) == len(anchor.operands) or not all(others[-1].name in o.axes for o in moving):
         return [(last,)]
     both = (others[-1], last)
-    if last.extent >= lanes and any(_is_strided(o, last.name) for o in moving):
+    if last.extent >= lanes and any(_skips_along(o, last.name) for o in moving):
         return [(last,)]
     is_shared = any(anchor.shared_by_all(a.name) for a in others)
     return [both] if last.extent < lanes // 2 and (not is_shared or last.extent <= lanes // 4) else [both, (last,)]
 
 
-def _is_strided(operand: Operand, axis: str) -> bool:
+def _skips_along(operand: Operand, axis: str) -> bool:
     """True where neighbours along an axis are not neighbours in the operand's rows."""
     last = operand.indices[-1]
     return last.is_linear_in(axis) and last.coefficient(axis) not in (0, 1)

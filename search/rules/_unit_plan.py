@@ -164,7 +164,7 @@ def best_fits(anchor: Anchor, target: Target) -> list[Fit]:
     return sorted(found, key=lambda fit: (fit.cycles, fit.intrinsic.name))[:MOST_UNITS]
 
 
-def as_product(anchor: Anchor, intrinsic: Intrinsic, k_axes: int = 1) -> UnitProduct | None:
+def unit_product(anchor: Anchor, intrinsic: Intrinsic, k_axes: int = 1) -> UnitProduct | None:
     """The anchor as a product of an intrinsic's types, with so many axes as k; None where it is none."""
     found = contraction_of(anchor)
     if found is None or anchor.element != intrinsic.c.type or found.columns[-1:] != anchor.spatial[-1:]:
@@ -198,7 +198,7 @@ def _best_fit(anchor: Anchor, intrinsic: Intrinsic, target: Target) -> Fit | Non
     found = [
         (_cycles(fit, anchor, parts), fit)
         for k_axes in (1, 2)
-        if (parts := as_product(anchor, intrinsic, k_axes)) is not None
+        if (parts := unit_product(anchor, intrinsic, k_axes)) is not None
         for fit in _fits(intrinsic, parts, anchor, target)
     ]
     return min(found, key=lambda pair: pair[0])[1] if found else None

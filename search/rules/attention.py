@@ -33,7 +33,7 @@ from ..sketch.hole import Columns, Derived, Hole
 from ..sketch.rule import SketchRule
 from ..structure.attention import AttentionBlocks, find_attention
 from ..structure.strides import lanes_of_block, output_bytes
-from ._lanes import upto
+from ._choices import up_to
 from ._rounded_weights import with_rounded_weights
 
 TERMS = (64, 128, 256, 512)
@@ -111,8 +111,8 @@ def plan_attention(block: BlockOp, target: Target) -> list[AttentionPlan]:
         return []
     name = block.block_name
     columns = next(a.extent for a in block.axes if a.name == found.columns)
-    vectors = Hole.near(f"{name}_vectors", upto(VECTORS, -(-found.row_extent // lanes)), 2, "vector")
-    tiles = Hole.near(f"{name}_tiles", upto(TILES, -(-found.row_extent // (lanes * vectors.default))), 2)
+    vectors = Hole.near(f"{name}_vectors", up_to(VECTORS, -(-found.row_extent // lanes)), 2, "vector")
+    tiles = Hole.near(f"{name}_tiles", up_to(TILES, -(-found.row_extent // (lanes * vectors.default))), 2)
     whole = AttentionPlan(
         target,
         found,
@@ -120,8 +120,8 @@ def plan_attention(block: BlockOp, target: Target) -> list[AttentionPlan]:
         vectors,
         tiles,
         Derived.of(f"{name}_rows", lambda c: lanes * c[vectors.name] * c[tiles.name], (vectors, tiles)),
-        Hole.near(f"{name}_keys", upto(TILE, found.key_extent), 4, "unroll"),
-        Hole.near(f"{name}_columns", upto(TILE, columns), 4, "unroll"),
+        Hole.near(f"{name}_keys", up_to(TILE, found.key_extent), 4, "unroll"),
+        Hole.near(f"{name}_columns", up_to(TILE, columns), 4, "unroll"),
         None,
     )
     choices = tuple(n for n in TERMS if n < found.key_extent)

@@ -23,7 +23,8 @@ from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand, anchors_in, find_anchor
 from ._ahead import may_be_packed_ahead
 from ._best_defaults import with_best_defaults
-from ._lanes import lanes_of, threads_pay, upto
+from ._choices import up_to
+from ._lanes import lanes_of, threads_pay
 from ._row_lanes import rows_as_lanes
 
 MOST_ROWS = 32
@@ -97,8 +98,8 @@ def _plan(anchor: Anchor, wide: Operand, target: Target) -> DotPlan:
     row, column = max(across, key=lambda a: a.extent, default=None), anchor.moved_alone(wide)[-1]
     row_extent = row.extent if row else 1
     outer = [a for a in anchor.spatial if a not in (row, column)]
-    rows = Hole.near(f"{block}_rows", upto(ROWS, row_extent), 1, "unroll")
-    columns = Hole.near(f"{block}_columns", upto(COLUMNS, column.extent), 1, "unroll")
+    rows = Hole.near(f"{block}_rows", up_to(ROWS, row_extent), 1, "unroll")
+    columns = Hole.near(f"{block}_columns", up_to(COLUMNS, column.extent), 1, "unroll")
     width = Hole.near(f"{block}_width", tuple(lanes * n for n in VECTORS), lanes, "vector")
     model = DotModel(
         target,

@@ -6,7 +6,7 @@ thread holds of the scores is what it needs of the weights, as the two products 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import ClassVar
@@ -24,8 +24,8 @@ from ..sketch.rule import SketchRule
 from ..structure.anchor import find_anchor
 from ..structure.attention import AttentionBlocks, find_attention
 from ..structure.products import Product, find_products, is_box
+from ._choices import dividing
 from ._gpu_attention import PANEL, AttentionPlan, write_attention
-from ._gpu_factors import dividing
 from ._gpu_joins import ways_to_join
 from ._rounded_weights import with_rounded_weights
 
@@ -138,37 +138,21 @@ def plan_attention(
     ragged_rows, ragged_keys = bool(parts.row_extent % x.m), bool(parts.key_extent % unit)
     if in_groups and (ragged_keys or parts.row_extent < x.m):
         return None
-    shares = _shares(parts, found, target, terms) if divided else None
-    counts = () if shares is None else tuple(n for n in shares.choices if not clustered or n <= MOST_IN_CLUSTER)
-    if divided and not counts:
+    shares = _shares(parts, found, target, terms, clustered) if divided else None
+    if divided and shares is None:
         return None
     rows_of_warp = x.m * WARP // x.threads
     few = choices.warps if ragged_rows else dividing(choices.warps, parts.row_extent // rows_of_warp)
     warps = Hole.near(f"{name}_warps", few, choices.usual_warps, "threads", name)
     tiles = Hole.near(f"{name}_tiles", choices.tiles, 1, "tile", name)
     of_keys = Hole.near(f"{name}_terms", terms, USUAL_TERMS if shares is None else shares.terms)
-    of_parts = None if shares is None else Hole.near(f"{name}_parts", counts, shares.parts, "parts")
+    of_parts = None if shares is None else Hole.near(f"{name}_parts", shares.choices, shares.parts, "parts")
     blocks = -(-parts.key_extent // of_keys.default) // (1 if of_parts is None else of_parts.default)
     fills = STAGES[1:] if bulk else STAGES
     stages = Hole.near(f"{name}_stages", fills, min(2, blocks), "stages")
-    resident = Hole(f"{name}_resident", RESIDENT, 1, "threads")
-    model = (GroupAttentionModel if in_groups else AttentionModel)(
-        target,
-        x,
-        batch=prod(a.extent for a in found.scores.batch),
-        queries=parts.row_extent,
-        keys=parts.key_extent,
-        sizes=found.sizes,
-        names=(warps.name, tiles.name, of_keys.name, stages.name),
-        resident=resident.name,
-        ragged=(ragged_rows, ragged_keys),
-        ends_early=parts.ends_early,
-        divided="" if of_parts is None else of_parts.name,
-        clustered=clustered,
-    )
     numbers = warps, tiles
-    rows = Derived.of(f"{name}_rows", lambda c: np.asarray(rows_of_warp * c[warps.name] * c[tiles.name]), numbers)
     return AttentionPlan(
+        target=target,
         parts=parts,
         scores=found.scores,
         values=found.values,
@@ -176,10 +160,9 @@ def plan_attention(
         tiles=tiles,
         terms=of_keys,
         stages=stages,
-        resident=resident,
-        rows=rows,
+        resident=Hole(f"{name}_resident", RESIDENT, 1, "threads"),
+        rows=Derived.of(f"{name}_rows", lambda c: np.asarray(rows_of_warp * c[warps.name] * c[tiles.name]), numbers),
         bulk=bulk,
-        model=model,
         ragged_rows=ragged_rows,
         ragged_keys=ragged_keys,
         divided=of_parts,
@@ -187,11 +170,36 @@ def plan_attention(
     )
 
 
-def _shares(parts: AttentionBlocks, found: _Products, target: Target, terms: tuple[int, ...]) -> _Parts | None:
+def attention_model(plan: AttentionPlan) -> AttentionModel:
+    """Return the model of a plan's candidates."""
+    parts, divided = plan.parts, plan.divided
+    return (GroupAttentionModel if plan.in_groups else AttentionModel)(
+        plan.target,
+        plan.scores.intrinsic,
+        batch=prod(a.extent for a in plan.scores.batch),
+        queries=parts.row_extent,
+        keys=parts.key_extent,
+        sizes=_Products(plan.scores, plan.values).sizes,
+        names=(plan.warps.name, plan.tiles.name, plan.terms.name, plan.stages.name),
+        resident=plan.resident.name,
+        ragged=(plan.ragged_rows, plan.ragged_keys),
+        ends_early=parts.ends_early,
+        divided="" if divided is None else divided.name,
+        clustered=plan.clustered,
+    )
+
+
+def _shares(
+    parts: AttentionBlocks, found: _Products, target: Target, terms: tuple[int, ...], clustered: bool
+) -> _Parts | None:
     """The parts that keys may be divided into: for one matrix of queries, all of whose keys are read."""
     if parts.row_extent > found.scores.intrinsic.m or parts.ends_early:
         return None
-    return _usual_parts(target, terms, parts.key_extent, prod(a.extent for a in found.scores.batch))
+    usual = _usual_parts(target, terms, parts.key_extent, prod(a.extent for a in found.scores.batch))
+    if usual is None:
+        return None
+    choices = tuple(n for n in usual.choices if not clustered or n <= MOST_IN_CLUSTER)
+    return replace(usual, choices=choices) if choices else None
 
 
 @dataclass(frozen=True)
@@ -247,7 +255,9 @@ def _product(draft: Draft, name: str, row: str, intrinsic: Intrinsic) -> Product
 
 
 def _write(draft: Draft, plan: AttentionPlan) -> None:
+    model = attention_model(plan)
+    draft.limits.append(model.limit)
     write_attention(draft, plan)
     ways = f"{'_split' * (plan.divided is not None)}{'_clustered' * plan.clustered}"
     draft.names.append(f"attention_{plan.scores.name}{ways}")
-    draft.models.append(plan.model)
+    draft.models.append(model)

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from ...dialects.element import FLOAT32_BYTES, element_bytes
 from ...dialects.loop import BlockOp, LoadOp, blocks_in, buffer_shape, element_of_buffer
-from ...dialects.multiprocessor import BANKS, VECTOR
+from ...dialects.multiprocessor import VECTOR
 from ...dialects.target import WARP, Target
 from ...passes.analysis.nest import buffer_name
 from ...passes.schedule.bind import Bind
@@ -28,15 +28,14 @@ from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
-from ...passes.schedule.vectorize import Vectorize
-from ..estimates.gpu_tile import PADDING
 from ..estimates.lane_attention_model import LaneAttentionModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
 from ..structure.anchor import epilogue_of
 from ..structure.attention import AttentionBlocks, find_attention
-from ._gpu_factors import up_to
+from ._choices import up_to
+from ._gpu_copies import Apart, SharedCopy, bring, in_registers, into_registers
 
 WARPS, ROWS = (1, 2, 4, 8), (1, 2, 4, 8)
 """Warps of a block, and queries of a warp."""
@@ -217,20 +216,20 @@ class _Writer:
         else:
             draft.do(SetScope, block=name, scope="local")
         draft.do(ReverseComputeAt, block=out, loop=lane)
-        self._in_registers(out, draft.loops(out, lane))
-        self._in_registers(name, [own, width])
+        in_registers(draft, out, draft.loops(out, lane))
+        in_registers(draft, name, [own, width])
         weights = f"{self.parts.quotient}_own"
         (buffer,) = [buffer_name(o) for o in draft.block(self.parts.quotient).outputs]
         draft.do(CacheRead, block=name, buffer=buffer, scope="local", label=weights)
-        self._fragment(weights, some)
+        into_registers(draft, weights, some)
         values = f"{plan.values}_shared"
         draft.do(CacheRead, block=name, buffer=plan.values, scope="shared", label=values)
         draft.do(CacheRead, block=name, buffer=values, scope="local", label=f"{values}_own")
-        self._fragment(f"{values}_own", one)
-        self._fetch(values, fill, ())
+        into_registers(draft, f"{values}_own", one)
+        self._fetch(values, fill)
         draft.do(Pragma, block=name, loop=some, auto_unroll_max_step=UNROLLED)
         draft.do(Pipeline, block=name, loop=fill, stages=plan.stages[1])
-        draft.settled |= {out, weights, values, f"{values}_own"}
+        draft.settled.add(out)
 
     # -- softmax ----------------------------------------------------------------------------------------------------
 
@@ -287,8 +286,9 @@ class _Writer:
         batch = [n for n in batch if n not in own]
         for buffer, copy, axis in ((parts.queries, queries, own[0]), (plan.keys, keys, own[1])):
             layout = (*batch, axis, plan.depth)
-            draft.do(CacheRead, block=name, buffer=buffer, scope="shared", layout=layout, label=copy)
-            draft.do(StorageAlign, block=copy, axis=len(layout) - 2, factor=BANKS, offset=PADDING)
+            shared = SharedCopy(buffer, copy, layout, Apart.rows(len(layout)))
+            shared.read_by(draft, name)
+            shared.keep_apart(draft)
             draft.do(CacheRead, block=name, buffer=copy, scope="local", label=f"{copy}_own")
         self._at_grid(masked)
         self._at_grid(name)
@@ -299,20 +299,19 @@ class _Writer:
         some, one = draft.split(name, steps, (0, VECTOR))
         draft.order(name, (warp, lane, fill, some, rest, one, mine))
         self._bind(name, warp, lane)
-        self._in_registers(name, [rest, one, mine], vectors=False)
+        self._unroll(name, [rest, one, mine])
         row, key = self._loops(masked, self._row_and_key_of(masked))
         draft.split(masked, row, (plan.warps, 0))  # as those of scores, which it follows, beyond the last ones too
         draft.split(masked, key, (0, WARP))
         draft.do(SetScope, block=masked, scope="shared")
         draft.do(ReverseComputeAt, block=masked, loop=lane)
-        self._in_registers(masked, draft.loops(masked, lane), vectors=False)
-        self._fragment(f"{queries}_own", some)
-        self._fragment(f"{keys}_own", rest)
+        self._unroll(masked, draft.loops(masked, lane))
+        into_registers(draft, f"{queries}_own", some)
+        into_registers(draft, f"{keys}_own", rest)
         for copy in (queries, keys):
-            self._fetch(copy, fill, batch)
+            self._fetch(copy, fill)
         draft.do(Pragma, block=name, loop=some, auto_unroll_max_step=UNROLLED)
         draft.do(Pipeline, block=name, loop=fill, stages=plan.stages[0])
-        draft.settled |= {queries, keys, f"{queries}_own", f"{keys}_own"}
 
     def _row_and_key_of(self, masked: str) -> tuple[str, str]:
         """The axes of queries and of keys of what the softmax reads."""
@@ -330,23 +329,10 @@ class _Writer:
         self.draft.do(Bind, block=name, loop=warp, thread=ROWS_OF_BLOCK)
         self.draft.do(Bind, block=name, loop=lane, thread=LANES)
 
-    def _in_registers(self, name: str, loops: Sequence[str], vectors: bool = True) -> None:
-        """Write out loops, the last one as vectors."""
-        for loop in loops[:-1] if vectors else loops:
+    def _unroll(self, name: str, loops: Sequence[str]) -> None:
+        for loop in loops:
             self.draft.do(Unroll, block=name, loop=loop)
-        if vectors:
-            self.draft.do(Vectorize, block=name, loop=loops[-1])
 
-    def _fragment(self, name: str, loop: str) -> None:
-        """Read into registers what the iterations of a loop need, in vectors."""
-        self.draft.do(ComputeAt, block=name, loop=loop, unit_loops=True)
-        self._in_registers(name, self.draft.loops(name, loop))
-
-    def _fetch(self, name: str, loop: str, batch: Sequence[str]) -> None:
+    def _fetch(self, name: str, loop: str) -> None:
         """Fill shared memory by all threads together, each with vectors."""
-        draft = self.draft
-        draft.do(ComputeAt, block=name, loop=loop, unit_loops=True)
-        whole = draft.fuse(name, draft.loops(name, loop))
-        _, warp, lane, vector = draft.split(name, whole, (0, self.plan.warps, WARP, VECTOR))
-        self._bind(name, warp, lane)
-        draft.do(Vectorize, block=name, loop=vector)
+        bring(self.draft, name, loop, {ROWS_OF_BLOCK: self.plan.warps, LANES: WARP}, VECTOR)

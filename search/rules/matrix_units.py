@@ -20,7 +20,7 @@ from ..sketch.draft import Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, anchor_of, anchors_in, find_anchor
 from ._ahead import dimension_names, may_be_packed_ahead
-from ._unit_plan import Fit, UnitPlan, UnitProduct, as_product, best_fits, line_read, plan_product, window_pad
+from ._unit_plan import Fit, UnitPlan, UnitProduct, best_fits, line_read, plan_product, unit_product, window_pad
 from .injective import spread
 
 
@@ -58,7 +58,7 @@ def _written(draft: Draft, anchor: Anchor, fit: Fit, target: Target) -> Draft | 
 
 def _write(draft: Draft, anchor: Anchor, fit: Fit, target: Target) -> None:
     """Apply all steps: operands laid out and padded, tiles, then what takes the sums."""
-    parts = as_product(anchor, fit.intrinsic, fit.k_axes)
+    parts = unit_product(anchor, fit.intrinsic, fit.k_axes)
     assert parts is not None
     padded = fit.padded(parts)
     out = _hold_sums(draft, anchor, fit, bool(padded))

@@ -28,7 +28,8 @@ from ..sketch.hole import Columns, Hole
 from ..sketch.rule import SketchRule
 from ..structure.stencils import StencilChain, stencil_chains
 from ..structure.strides import lanes_of_block
-from ._lanes import deal, parallel_elements, upto
+from ._choices import up_to
+from ._lanes import deal, parallel_elements
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
 """Rows of a tile."""
@@ -117,9 +118,9 @@ def plan_tiles(draft: Draft, chain: StencilChain, target: Target) -> StencilPlan
     lanes, sizes = lanes_of_block(draft.block(final), target), draft.sizes(final)
     *outer, column = sizes
     most = max(1, -(-sizes[column] // lanes))
-    vectors = Hole.near(f"{final}_vectors", upto(VECTORS, most), min(USUAL_VECTORS, most), "tile", f"{final}_tile")
+    vectors = Hole.near(f"{final}_vectors", up_to(VECTORS, most), min(USUAL_VECTORS, most), "tile", f"{final}_tile")
     row = next((n for n in reversed(outer) if sizes[n] > 1), "")
-    rows = Hole.near(f"{final}_rows", upto(ROWS, sizes[row]), USUAL_ROWS, "tile", f"{final}_tile") if row else None
+    rows = Hole.near(f"{final}_rows", up_to(ROWS, sizes[row]), USUAL_ROWS, "tile", f"{final}_tile") if row else None
     return StencilPlan(chain, target, tuple(outer), row, column, rows, vectors, lanes, prod(sizes.values()))
 
 

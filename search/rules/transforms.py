@@ -23,6 +23,7 @@ from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
 from ..structure.strides import lanes_of_block
 from ..structure.transform_chains import MOST_POSITIONS, PickChain, pick_chains
+from ._gpu_copies import bring
 from ._gpu_factors import block_threads
 from ._lanes import deal, parallel_elements
 
@@ -146,11 +147,7 @@ def _stage(draft: Draft, plan: TransformPlan, member: str, buffer: str) -> None:
     assert plan.threads is not None
     copy, block_loop = f"{buffer}_shared", draft.loops(plan.final)[0]
     draft.do(CacheRead, block=member, buffer=buffer, scope="shared", label=copy)
-    draft.do(ComputeAt, block=copy, loop=block_loop, unit_loops=True)
-    fused = draft.fuse(copy, draft.loops(copy, block_loop))
-    _, thread = draft.split(copy, fused, (0, plan.threads))
-    draft.do(Bind, block=copy, loop=thread, thread="threadIdx.x")
-    draft.settled.add(copy)
+    bring(draft, copy, block_loop, {"threadIdx.x": plan.threads})
 
 
 def _lanes(draft: Draft, plan: TransformPlan) -> str:

@@ -32,7 +32,7 @@ from ...passes.schedule.split import Split
 from .distinct import sorted_rows
 from .formula import CostEstimate as CostEstimate
 from .formula import Estimate, Formulas
-from .hole import Columns, Derived, Hole, Kind, Limit
+from .hole import Columns, Derived, Hole, Kind, Limit, Number
 from .known_seconds import KnownSeconds
 from .population import Population, Rows
 
@@ -268,7 +268,7 @@ class Draft:
         self.do(Fuse, block=name, loops=tuple(loops))
         return self.loops(name)[place]
 
-    def split(self, name: str, loop: str, factors: tuple[Hole | Derived | int, ...]) -> list[str]:
+    def split(self, name: str, loop: str, factors: tuple[Number, ...]) -> list[str]:
         """Split a loop of a block; what it becomes, whose usual names others around may have taken."""
         place = self.loops(name).index(loop)
         self.do(Split, block=name, loop=loop, factors=factors)

@@ -34,7 +34,7 @@ def generate_sketches(module: ModuleOp, target: Target, rules: Sequence[SketchRu
     named = zip(distinct.values(), _names(distinct.values()), strict=True)
     nests = ScheduledNests(module, target)
     sketches = [_finished(draft, name, module, target, nests) for draft, name in named]
-    return sorted(sketches, key=_default_cost) if len(sketches) > 1 else sketches
+    return sorted(sketches, key=lambda sketch: sketch.default_seconds) if len(sketches) > 1 else sketches
 
 
 def _drafts(
@@ -90,12 +90,6 @@ def _names(drafts: Iterable[Draft]) -> list[str]:
         numbered = (f"{name}_{number}" for number in count(2))
         names.append(name if name not in names else next(n for n in numbered if n not in names))
     return names
-
-
-def _default_cost(sketch: Sketch) -> float:
-    if sketch.prior is None:
-        return 0.0
-    return float(sketch.prior(sketch.columns(sketch.default.reshape(1, -1)))[0])
 
 
 def _finished(draft: Draft, name: str, module: ModuleOp, target: Target, nests: ScheduledNests) -> Sketch:

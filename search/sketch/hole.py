@@ -86,3 +86,7 @@ class Derived:
         """Make a number that a function computes from others; its default is computed from theirs."""
         defaults = {number.name: np.array([number.default]) for number in numbers}
         return cls(name, function, int(function(defaults)[0]))
+
+
+Number: TypeAlias = Hole | Derived | int
+"""A number of a step: open, or known."""

@@ -180,7 +180,7 @@ def _seen(sketches: Sequence[Sketch], rounds: int) -> tuple[Sequence[Sketch], Wo
     if not unseen or not seen:
         return sketches, None
     worth = _worth_comparing(seen, None, rounds)
-    if _seconds(unseen[0], unseen[0].default) <= min(_seconds(sketch, rows[0]) for sketch, rows in worth):
+    if unseen[0].default_seconds <= min(_seconds(sketch, rows[0]) for sketch, rows in worth):
         return unseen[:1], None
     return seen, worth
 
@@ -195,8 +195,7 @@ def sure_near_the_least(sketches: Sequence[Sketch], near: float) -> Sketch | Non
     first, found = sketches[0], next((sketch for sketch in sketches if sketch.sure), None)
     if found is None or found is first or found.prior is None or first.prior is None:
         return found if found is first else None
-    least_s, own_s = (_seconds(each, each.default) for each in (first, found))
-    return found if own_s <= near * least_s else None
+    return found if found.default_seconds <= near * first.default_seconds else None
 
 
 @collector_paused()
@@ -265,8 +264,8 @@ def _with_near_defaults(sketches: Sequence[Sketch]) -> list[Sketch]:
     """Those of the sketches whose defaults are not far from the least of all; all where one has no estimate."""
     if any(sketch.prior is None for sketch in sketches):
         return [*sketches]
-    seconds = [_seconds(sketch, sketch.default) for sketch in sketches]
-    return [sketch for sketch, own_s in zip(sketches, seconds, strict=True) if own_s <= FAR_DEFAULT * min(seconds)]
+    most_s = FAR_DEFAULT * min(sketch.default_seconds for sketch in sketches)
+    return [sketch for sketch in sketches if sketch.default_seconds <= most_s]
 
 
 def _near(found: list[tuple[Sketch, Estimated]], far: float) -> list[tuple[Sketch, Estimated]]:

@@ -13,12 +13,11 @@ from typing import ClassVar
 from ...dialects.plugins import SKETCH_RULES, PluginError, leave_out, load_plugin, plugins, shown_plugin
 from ...dialects.target import Target
 from .draft import Draft
+from .foreign_rules import registered_rules
 
 _FOLDER = "rules"
 _GPU_RULES = "gpu_"
 """Begins the names of files of rules for GPUs: for CPUs they are not loaded."""
-_REGISTERED: dict[str, SketchRule] = {}
-"""Filled by `register_sketch_rule`, by name."""
 
 
 class SketchRuleWarning(UserWarning):
@@ -70,20 +69,15 @@ def register_sketch_rule(rule: SketchRule | type[SketchRule]) -> SketchRule | ty
             f"sketch rule '{made.name}' comes with loopwright; give yours another name, and leave that one out with "
             f"SearchTask(..., rules=[r for r in lw.sketch_rules() if r.name != '{made.name}'])"
         )
-    _REGISTERED[made.name] = made
+    registered_rules()[made.name] = made
     return rule
 
 
 def sketch_rules(target: Target | None = None) -> list[SketchRule]:
     """The rules there are, in the order they run in; with a target those for it."""
-    found = {rule.name: rule for rule in (*_own(target), *_installed(), *_REGISTERED.values())}
+    found = {rule.name: rule for rule in (*_own(target), *_installed(), *registered_rules().values())}
     rules = sorted(found.values(), key=lambda rule: (rule.order, rule.name))
     return rules if target is None else [rule for rule in rules if rule.when(target)]
-
-
-def are_own_rules() -> bool:
-    """True where all rules there are come with loopwright."""
-    return not _REGISTERED and not plugins(SKETCH_RULES)
 
 
 def checked_rules(rules: Sequence[SketchRule | type[SketchRule]]) -> list[SketchRule]:

@@ -112,6 +112,11 @@ class Sketch:
         order = np.argsort(np.log(self.prior(self.columns(rows))) - noise)
         return rows[order[:n]]
 
+    @cached_property
+    def default_seconds(self) -> float:
+        """The prior's seconds of the defaults; 0 where there is no prior."""
+        return 0.0 if self.prior is None else float(self.prior(self.columns(self.default[None]))[0])
+
     def estimate(self, rows: Rows) -> npt.NDArray[np.float64] | None:
         """The prior's seconds of each row; None where there is no prior."""
         return None if self.prior is None else self.prior(self.columns(rows))
@@ -151,16 +156,17 @@ class Sketch:
         values = {name: int(column[0]) for name, column in self.population.all_columns(row.reshape(1, -1)).items()}
         return self._text.filled(values)
 
-    def code(self, row: npt.NDArray[np.int64]) -> str:
-        """The schedule text, where pragmas allow no more copies of statements than there are.
+    def code(self, row: npt.NDArray[np.int64], schedule: str) -> str:
+        """The schedule text of a row, where pragmas allow no more copies of statements than there are.
 
         Of 512 candidates that simulated searches of two workloads proposed 22 and 34 had the source of another one, all
         for that.
         """
-        text = self.schedule(row)
         rows = row[None]
         steps = None if self.describe is None else self.describe.steps_allowed(self.columns(rows), len(rows))
-        return text if steps is None else _ALLOWED.sub("\\g<1>" + "/".join(f"{n:.0f}" for n in steps[:, 0]), text)
+        if steps is None:
+            return schedule
+        return _ALLOWED.sub("\\g<1>" + "/".join(f"{n:.0f}" for n in steps[:, 0]), schedule)
 
     @cached_property
     def _text(self) -> OpenText:

@@ -75,8 +75,8 @@ class Costing(Protocol):
 class Coded(Protocol):
     """A space that has an idea of which rows are built to the same code, though their schedules differ."""
 
-    def code(self, row: npt.NDArray[np.int64]) -> str:
-        """Return a text that is the same for rows of the same code, be they of several spaces."""
+    def code(self, row: npt.NDArray[np.int64], schedule: str) -> str:
+        """Return a text that is the same for rows of the same code, be they of several spaces, of a row's schedule."""
 
 
 @runtime_checkable
@@ -186,9 +186,9 @@ class GuardedSpace:
     def schedule(self, row: npt.NDArray[np.int64]) -> str:
         return self._ask(self._space.schedule, row)
 
-    def code(self, row: npt.NDArray[np.int64]) -> str:
-        """A text that is the same for rows of the same code: the schedule where the space has no idea."""
-        return self._ask(self._space.code if isinstance(self._space, Coded) else self._space.schedule, row)
+    def code(self, row: npt.NDArray[np.int64], schedule: str) -> str:
+        """A text that is the same for rows of the same code: the row's schedule where the space has no idea."""
+        return self._ask(self._space.code, row, schedule) if isinstance(self._space, Coded) else schedule
 
     def estimate(self, rows: Rows) -> Floats | None:
         """Rough seconds `(n,)` of legal rows; None where the space has no idea."""

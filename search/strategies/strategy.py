@@ -222,13 +222,19 @@ class Strategy(ABC):
         if (space, row) in self._seen:
             return False
         self._seen.add((space, row))
-        schedule = self._asked(space, partial(self.spaces[space].schedule, matrix([row])[0]))
-        code = self._asked(space, partial(self.spaces[space].code, matrix([row])[0]))
-        if schedule is None or code is None or not self._schedules.isdisjoint((schedule, code)):
+        texts = self._asked(space, partial(self._texts, self.spaces[space], matrix([row])[0]))
+        if texts is None or not self._schedules.isdisjoint(texts):
             return False  # its space failed, or another row says the same, or comes to the same code
-        self._schedules |= {schedule, code}
+        schedule, _ = texts
+        self._schedules |= {*texts}
         proposals.append(Proposal(space, row, schedule))
         return True
+
+    @staticmethod
+    def _texts(space: GuardedSpace, row: Rows) -> tuple[str, str]:
+        """The schedule of a row, and a text that is the same for rows of the same code."""
+        schedule = space.schedule(row)
+        return schedule, space.code(row, schedule)
 
     def _fill(self, proposals: list[Proposal], count: int) -> list[Proposal]:
         """Append candidates in the spaces' orders, from one space after the other, until there are `count`."""

@@ -14,13 +14,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from ...backends.targets import resolve_target
-from ...dialects.loop import loops_in
+from ...dialects.loop import is_thread_kind, loops_in
 from ...dialects.markup import as_text, folded, notebook
 from ...dialects.target import Target, target_of
 from ...passes.analysis.nest import functions
 from ...passes.parametric.usage import Usage
 from ...passes.primitive import ScheduleError
-from ...passes.schedule._marks import is_thread_kind
 from ...schedule import Schedule
 from ..features.catalogue import names
 from ..measure.measurer import MeasureOptions

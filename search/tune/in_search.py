@@ -87,5 +87,4 @@ class InSearch(OfSketches, Generic[SearchedT]):
 
     def measured(self) -> MeasureTask:
         """Return the workload with data to check candidates by."""
-        data = self.task.reference
-        return MeasureTask(self.workload, data.inputs, data.expected, data.atol, data.rtol)
+        return self.task.reference.task(self.workload)

@@ -17,6 +17,7 @@ from ...dialects.errors import Error
 from ..cost_model import CostModel, make_model
 from ..measure.limits import Limits
 from ..measure.measurement import MeasureTask, headline
+from ..measure.tolerance import Tolerance
 from ..records.file import Record
 from ..report.group import RecordGroup
 from ..report.notebook import search_output
@@ -117,7 +118,7 @@ class OfSketches:
 class TuningTask(OfSketches):
     """Task of tuning: a workload's IR text with its target, the spaces to search, and data to check with.
 
-    Outputs are right within `atol + rtol * abs(expected)`; `flop` is the floating-point operations of one run (0: not
+    Outputs are right within their tolerances; `flop` is the floating-point operations of one run (0: not
     known). With `workload_hash`, that of the IR without its target, the IR is kept beside the records; without, the
     hash is that of the text.
     """
@@ -130,8 +131,7 @@ class TuningTask(OfSketches):
     default_schedule: str
     inputs: Sequence[npt.NDArray[Any]]
     expected: Sequence[npt.NDArray[Any]]
-    atol: float
-    rtol: float
+    tolerances: Sequence[Tolerance]
     flop: float = 0.0
     workload_hash: str = ""
 
@@ -150,7 +150,7 @@ class TuningTask(OfSketches):
 
     def measured(self) -> MeasureTask:
         """The workload with data to check candidates by."""
-        return MeasureTask(self.workload, self.inputs, self.expected, self.atol, self.rtol)
+        return MeasureTask(self.workload, self.inputs, self.expected, self.tolerances)
 
 
 Spelling = Callable[[str, object], str]
@@ -286,10 +286,8 @@ class TuningResult:
 
     @property
     def speedup(self) -> float:
-        """Time of the untuned schedule over the winner's; NaN if that failed."""
-        if self.default is None or self.winner is None:
-            return math.nan
-        return self.default.time_s / self.winner.time_s
+        """Time of the untuned schedule over the winner's, by what decided, so at least 1; NaN if that failed."""
+        return math.nan if self.default is None or self.winner is None else self.winner.times_as_fast(self.default)
 
     def __str__(self) -> str:
         """A line: the task, how fast the winner is or why there is none, the trials."""

@@ -272,7 +272,7 @@ class _Searched(TemplateInSearch):
         assert self.tuner is not None
         option = self.tuner._option
         if callable(option):
-            return MeasureTask(self.workload, (), (), 0.0, 0.0)
+            return MeasureTask(self.workload, (), (), ())
         return super().measured()
 
 

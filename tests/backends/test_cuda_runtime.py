@@ -18,7 +18,8 @@ from loopwright.backends.device_kernel import DeviceKernel
 from loopwright.backends.device_lost import DeviceLost
 from loopwright.backends.host_memory import NotEnoughMemory
 from loopwright.dialects.target import TargetAttr, parse_target
-from loopwright.search.measure.device_checking import DeviceBuffers
+from loopwright.search.measure.device_buffers import DeviceBuffers
+from loopwright.search.measure.tolerance import EXACT
 
 SHARED = 20000
 TEXT = f"""
@@ -261,7 +262,7 @@ def test_checks_on_the_device(cuda: FakeDriver, graphs: Bindings, tmp_path: Path
     cuda.kernels |= {"unlike": unlike, "wrong": wrong}
     for name, array in (("x", X), ("y", 2 * X + 1)):
         np.save(tmp_path / f"{name}.npy", array)
-    buffers = DeviceBuffers(CudaChecks(0), [str(tmp_path / "x.npy")], [str(tmp_path / "y.npy")], 0.0, 0.0)
+    buffers = DeviceBuffers(CudaChecks(0), [str(tmp_path / "x.npy")], [str(tmp_path / "y.npy")], [EXACT])
     executable = kernel()._executable
     uploads = cuda.log.count("upload")
     buffers.poison()

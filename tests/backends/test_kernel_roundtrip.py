@@ -63,8 +63,7 @@ def test_default_candidates(name: str) -> None:
             np.testing.assert_allclose(
                 got.astype(np.float64),
                 np.asarray(expected, np.float64),
-                atol=reference.atol,
-                rtol=reference.rtol,
+                **reference.tolerances[0]._asdict(),
                 err_msg=schedule,
             )
 

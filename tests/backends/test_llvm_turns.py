@@ -84,7 +84,7 @@ def test_kernels_of_a_race_keep_no_copies_between_laps(tmp_path: Path, monkeypat
     for number, array in enumerate((*task.reference.inputs, *task.reference.expected)):
         files.append(str(tmp_path / f"{number}.npy"))
         np.save(files[-1], array)
-    runner.task({"inputs": files[:2], "expected": files[2:], "atol": 1e-4, "rtol": 1e-4})
+    runner.task({"inputs": files[:2], "expected": files[2:], "tolerances": [(1e-4, 1e-4)]})
     timing = asdict(replace(CPU_TIMING, repeat=2, min_repeat_ms=0.1, constant_bytes=1 << 14))
     blob = build(str(task.module), task.default_schedule)
     for lap in range(3):

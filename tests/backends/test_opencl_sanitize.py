@@ -89,5 +89,5 @@ def test_candidates_of_the_search_are_clean(name: str) -> None:
         kernel = print_opencl(scheduled_kernel(str(module), sketch.schedule(row)))
         complaints, outputs = sanitize(kernel, reference.inputs, uninitialized=False)
         assert complaints == [], sketch.schedule(row)
-        for got, expected in zip(outputs, reference.expected, strict=True):
-            np.testing.assert_allclose(got, expected, atol=reference.atol, rtol=reference.rtol)
+        for got, expected, tolerance in zip(outputs, reference.expected, reference.tolerances, strict=True):
+            np.testing.assert_allclose(got, expected, **tolerance._asdict())

@@ -113,7 +113,7 @@ def test_a_convolution_gives_the_type_that_is_asked_for(kind: str, total: str, t
     reference = make_reference(sch.workload)
     assert [a.dtype.name for a in reference.inputs] == [kind, kind]
     (expected,) = reference.expected
-    np.testing.assert_allclose(kernel(*reference.inputs), expected, rtol=reference.rtol, atol=reference.atol)
+    np.testing.assert_allclose(kernel(*reference.inputs), expected, **reference.tolerances[0]._asdict())
 
 
 ELEMENTWISE = """

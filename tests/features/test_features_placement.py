@@ -20,7 +20,7 @@ from loopwright.passes.analysis.placement import place_buffers
 from loopwright.passes.parametric.placement import kept_part
 from loopwright.passes.parametric.program import Program
 from loopwright.passes.parametric.read import nest_of_candidate
-from loopwright.passes.parametric.replay import nest_of_schedule
+from loopwright.passes.parametric.replay import ScheduledNests
 from loopwright.passes.parametric.sizes import Size, SizeGraph, maximum
 from loopwright.passes.parametric.usage import Usage, usage_of
 from loopwright.passes.pipeline_text import apply_schedule
@@ -55,7 +55,7 @@ def test_buffers_are_as_large_as_the_lowering_makes_them(target: str, name: str)
     module = module_of(name, target)
     for sketch in generate_sketches(module, parse_target(target)):
         graph = SizeGraph()
-        nest = nest_of_schedule(module, parse_target(target), sketch.template, graph)
+        nest = ScheduledNests(module, parse_target(target)).nest(sketch.template, graph)
         kept = {b.name: kept_part(nest, b, nest.owner_of(b)) for b in nest.buffers.values() if not b.is_argument}
         rows = anywhere(sketch, np.random.default_rng(6), 6)
         program = Program(graph, [b.elements for b in kept.values()])
@@ -74,7 +74,7 @@ def test_usage_of_all_candidates_is_that_of_each(target: str, name: str) -> None
     module, device = module_of(name, target), parse_target(target)
     for sketch in generate_sketches(module, device):
         graph = SizeGraph()
-        used = asdict(usage_of(nest_of_schedule(module, device, sketch.template, graph)))
+        used = asdict(usage_of(ScheduledNests(module, device).nest(sketch.template, graph)))
         rows = anywhere(sketch, np.random.default_rng(8), 4)
         found = run_program(Program(graph, list(used.values())), sketch.columns(rows), len(rows))
         for row, numbers in zip(rows, found.T, strict=True):

@@ -11,8 +11,9 @@ from patience import wait_until
 import loopwright as lw
 from loopwright.fleet.builder import FleetBuilder
 from loopwright.fleet.local_fleet import LocalFleet
-from loopwright.fleet.protocol import FleetError
+from loopwright.fleet.protocol import PROTOCOL, FleetError
 from loopwright.search.measure.measurer import Measurer, MeasureTask
+from loopwright.search.measure.tolerance import EXACT
 from loopwright.search.records.file import ErrorCode
 
 pytestmark = pytest.mark.usefixtures("quick_measuring")
@@ -28,7 +29,7 @@ def fleet() -> Iterator[LocalFleet]:
 
 def doubling() -> MeasureTask:
     source, expected = fake_backend.data()
-    return MeasureTask("doubling", [source], [expected], 0.0, 0.0)
+    return MeasureTask("doubling", [source], [expected], [EXACT])
 
 
 def test_builders_of_the_fleet_build_beside_those_here(fleet: LocalFleet) -> None:
@@ -66,7 +67,7 @@ def test_a_builder_of_other_versions_is_one_sentence(fleet: LocalFleet, monkeypa
 
 def test_a_builder_builds_for_known_backends_only() -> None:
     with FleetBuilder("b", 1) as builder:
-        order = {"op": "build", "protocol": 1, "backend": "os", "versions": {}}
+        order = {"op": "build", "protocol": PROTOCOL, "backend": "os", "versions": {}}
         assert builder.serve(order)["message"] == "builder 'b' has no backend 'os'"
         assert builder.serve({"op": "build", "protocol": 9, "version": "9"})["message"].startswith("the tuner is loopw")
     with pytest.raises(ValueError, match=r"^builders must be a whole number of at least 1, got 0$"):

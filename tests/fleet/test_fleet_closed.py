@@ -17,6 +17,7 @@ from loopwright.fleet.job import serve
 from loopwright.fleet.protocol import FleetError, pack_arrays, unpack_arrays
 from loopwright.fleet.security import make_certificates, require_closed, security_of
 from loopwright.search.measure.measurer import Measurer, MeasureTask
+from loopwright.search.measure.tolerance import EXACT
 
 pytest.importorskip("cryptography")
 
@@ -30,7 +31,7 @@ def test_with_certificates_only_their_holders_take_part(tmp_path: Path) -> None:
     source, expected = fake_backend.data()
     with fake_fleet(1, tls_dir=ours) as fleet:
         with Measurer(options_on(fleet, tls_dir=ours)) as measurer:
-            measurer.use(MeasureTask("t", [source], [expected], 0, 0))
+            measurer.use(MeasureTask("t", [source], [expected], [EXACT]))
             assert measurer.measure(["time=0.001"])[0].ok
         with pytest.raises(
             FleetError, match=r"^the tracker at 127.0.0.1:\d+ is not of this fleet \(.*\): use the ca.pem"

@@ -21,6 +21,7 @@ from processes import marked_processes
 
 import loopwright as lw
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
+from loopwright.search.measure.tolerance import EXACT
 from loopwright.search.tune.loop import TuningTask, tune
 from loopwright.search.tune.progress import ProgressLines
 
@@ -69,7 +70,7 @@ def test_a_killed_device_costs_no_trial_and_stop_leaves_nothing() -> None:
             runner = lw.FleetRunner(KEY, at, repeat=1, min_repeat_ms=0)
             source, expected = fake_backend.data()
             with Measurer(runner.options(MeasureOptions("fake_backend", builders=1, threads=1))) as measurer:
-                measurer.use(MeasureTask("t", [source], [expected], 0, 0))
+                measurer.use(MeasureTask("t", [source], [expected], [EXACT]))
                 numbers = measurer.submit([f"time=0.001 n={n}" for n in range(40)])
                 results = measurer.results()
                 found = [next(results) for _ in range(5)]
@@ -117,7 +118,7 @@ def test_each_gpu_of_a_machine_is_a_device_and_an_interrupt_ends_all(tmp_path: P
         assert wait_until(lambda: visible_gpus(mark) == {"0", "1"})
         with Measurer(options_on(fleet)) as measurer:
             source, expected = fake_backend.data()
-            measurer.use(MeasureTask("t", [source], [expected], 0, 0))
+            measurer.use(MeasureTask("t", [source], [expected], [EXACT]))
             found = measurer.measure([f"time=0.001 n={n}" for n in range(20)])
         assert all(m.ok for m in found)
         assert wait_until(lambda: sum(d.done for d in lw.fleet_status(fleet.tracker).devices) == 20)
@@ -138,7 +139,7 @@ remote.array([1.0])
 source, expected = fake_backend.data()
 runner = lw.FleetRunner(key, tracker, repeat=1, min_repeat_ms=0, timeout=2)
 with Measurer(runner.options(MeasureOptions("fake_backend", builders=1))) as measurer:
-    measurer.use(MeasureTask("t", [source], [expected], 0, 0))
+    measurer.use(MeasureTask("t", [source], [expected], [EXACT]))
     measurer.submit([f"time=1 run=hang n={n}" for n in range(50)])
     next(measurer.results())
     print("first", flush=True)
@@ -193,7 +194,7 @@ def test_a_fleet_leaves_no_temporary_files(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.usefixtures("quick_measuring")
 def test_a_full_disk_is_one_sentence_and_the_search_goes_on() -> None:
     source, expected = fake_backend.data(16)
-    task = TuningTask("t", "key", "text", "fake", [FakeSpace()], "time=0.002", [source], [expected], 0.0, 0.0)
+    task = TuningTask("t", "key", "text", "fake", [FakeSpace()], "time=0.002", [source], [expected], [EXACT])
     shown = StringIO()
     options = lw.TuningOptions(
         num_measure_trials=8, records="/dev/full", progress=ProgressLines(shown), cost_model="random"

@@ -18,8 +18,9 @@ from patience import PATIENCE_S, wait_until
 import loopwright as lw
 from loopwright.cli import main
 from loopwright.fleet.local_fleet import LocalFleet
-from loopwright.fleet.protocol import FleetError
+from loopwright.fleet.protocol import PROTOCOL, FleetError
 from loopwright.search.measure.measurer import Measurement, Measurer, MeasureTask
+from loopwright.search.measure.tolerance import EXACT
 from loopwright.search.records.file import ErrorCode
 from loopwright.search.tune.loop import TuningTask, tune
 
@@ -34,7 +35,7 @@ def fleet(quick_measuring: None) -> Iterator[LocalFleet]:
 
 def doubling(n: int = 64) -> MeasureTask:
     source, expected = fake_backend.data(n)
-    return MeasureTask("doubling", [source], [expected], 0.0, 0.0)
+    return MeasureTask("doubling", [source], [expected], [EXACT])
 
 
 def overlaps(found: list[Measurement]) -> list[tuple[float, float]]:
@@ -103,7 +104,7 @@ def test_records_of_a_search_name_device_and_time(fleet: LocalFleet, tmp_path: P
         num_measure_trials=40, batch_size=8, records=tmp_path / "r.jsonl", progress=False, cost_model="random"
     )
     source, expected = fake_backend.data(16)
-    task = TuningTask("t", "key", "text", "fake", [FakeSpace()], "time=0.002", [source], [expected], 0.0, 0.0)
+    task = TuningTask("t", "key", "text", "fake", [FakeSpace()], "time=0.002", [source], [expected], [EXACT])
     result = tune(task, options, options_on(fleet))
     assert len(result.trials) == 40 and result.best.ok
     ran = [r for r in result.trials if r.fleet and not r.reused]
@@ -164,11 +165,12 @@ def test_another_protocol_is_refused_by_both_sides(fleet: LocalFleet, monkeypatc
     assert device.serve({"op": "run", "protocol": 99, "version": "9.9"}) == {
         "status": "refused",
         "message": f"the tuner is loopwright 9.9 with protocol 99, device 'd0' is loopwright {lw.__version__} with "
-        "protocol 1: install the same version on both",
+        f"protocol {PROTOCOL}: install the same version on both",
     }
-    monkeypatch.setattr("loopwright.fleet.devices.PROTOCOL", 2)
+    monkeypatch.setattr("loopwright.fleet.devices.PROTOCOL", PROTOCOL + 1)
     with pytest.raises(
-        FleetError, match=r"^device 'd0' is loopwright .* with protocol 1, this is loopwright .* protocol 2"
+        FleetError,
+        match=rf"^device 'd0' is loopwright .* with protocol {PROTOCOL}, this is loopwright .* protocol {PROTOCOL + 1}",
     ):
         Measurer(options_on(fleet)).__enter__()
 

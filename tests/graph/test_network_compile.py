@@ -19,6 +19,7 @@ from process_limits import limited
 from small_networks import SMALL, feeds_of
 
 import loopwright as lw
+from loopwright.dialects.loop import blocks_in
 from loopwright.graph.build_process import BuildProcess
 from loopwright.graph.builders import BuildError, Job, build_all
 from loopwright.graph.chosen_schedules import UntunedWarning
@@ -308,6 +309,35 @@ def test_kernels_are_built_by_processes_and_kept(own_cache: Path, monkeypatch: p
     assert build_all(backend, jobs, processes=2) == built
     with pytest.raises(BuildError, match=r"kernel sum does not compile: lw-unroll"):
         build_all(backend, bad[:1], 1)
+
+
+@pytest.mark.usefixtures("registries")
+def test_kernels_by_rules_of_others_are_not_kept(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of known schedules are: no rule has a say in them."""
+    net = lw.Network("few")
+    x = net.input("data", (8, 8))
+    net.output(*(net.sum(x + float(k), axis=1) for k in range(5)))
+    jobs = [Job(t.name, str(t.module), None) for t in lw.extract_tasks(net, TARGET)[0]]
+    known = build_all("loopwright.backends.llvm.device", jobs, processes=1)
+    scheduled = [replace(job, schedule=built.schedule) for job, built in zip(jobs, known, strict=True)]
+    files = {*own_cache.rglob("*.bin")}
+
+    class Plain(lw.SketchRule):
+        """Leaves everything as it is written."""
+
+        order = 1
+
+        def apply(self, draft: lw.Draft, target: lw.Target) -> list[lw.Draft]:
+            draft.settled |= {block.block_name for block in blocks_in(draft.module)}
+            return [draft]
+
+    lw.register_sketch_rule(Plain)
+    monkeypatch.setattr("loopwright.graph.builders._in_processes", None)
+    found = build_all("loopwright.backends.llvm.device", jobs, processes=2)
+    assert all(new.schedule != old.schedule for new, old in zip(found, known, strict=True))
+    assert {*own_cache.rglob("*.bin")} == files
+    assert build_all("loopwright.backends.llvm.device", [scheduled[0]])[0].artifact == known[0].artifact
+    assert len({*own_cache.rglob("*.bin")} - files) == 1
 
 
 @pytest.mark.slow(1.2)

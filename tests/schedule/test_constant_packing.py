@@ -13,8 +13,8 @@ from loopwright.backends.llvm import device
 from loopwright.dialects.interpret.loop import run_loops
 from loopwright.passes.analysis.packing import Packing
 from loopwright.passes.pipeline_text import schedule_text
-from loopwright.search.measure.checking import Buffers
-from loopwright.search.measure.measurer import Measurer, MeasureTask
+from loopwright.search.measure.buffers import Buffers
+from loopwright.search.measure.measurer import Measurer
 
 TARGET = "llvm cores=1 vector_bytes=32"
 
@@ -169,7 +169,7 @@ def test_measuring_gives_the_original_and_times_the_packed(tmp_path: Path, monke
     for number, array in enumerate((*reference.inputs, *reference.expected)):
         np.save(tmp_path / f"{number}.npy", array)
         paths.append(str(tmp_path / f"{number}.npy"))
-    buffers = Buffers(paths[:3], paths[3:], reference.atol, reference.rtol)
+    buffers = Buffers(paths[:3], paths[3:], reference.tolerances)
     kernel = device.load(device.build(str(task.module), schedule_text(packed_product().steps)))
     packed: list[int] = []
     pack = Packing.pack
@@ -194,7 +194,7 @@ def test_time_before_any_run_packs_too() -> None:
 def test_measured_in_worker_processes(quick_measuring: None) -> None:
     task = lw.SearchTask(product, target=TARGET)
     reference = task.reference
-    measured = MeasureTask(str(task.module), reference.inputs, reference.expected, reference.atol, reference.rtol)
+    measured = reference.task(str(task.module))
     options = replace(task.measure_options(), builders=1)
     with Measurer(options) as measurer:
         measurer.use(measured)

@@ -16,6 +16,7 @@ from loopwright.search.measure.jobs import Jobs
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
 from loopwright.search.measure.process import WorkerProcess
 from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.measure.tolerance import Tolerance
 from loopwright.search.records.file import ErrorCode
 
 OPTIONS = MeasureOptions(
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("forked_workers")
 
 def doubling(workload: str = "workload") -> MeasureTask:
     source = np.arange(64, dtype=np.float32)
-    return MeasureTask(workload, [source], [source * 2], atol=1e-6, rtol=1e-6)
+    return MeasureTask(workload, [source], [source * 2], [Tolerance(1e-6, 1e-6)])
 
 
 def schedule(log: Path, name: str, more: str = "") -> str:

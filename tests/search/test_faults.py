@@ -17,13 +17,14 @@ from raw_llvm_backend import DOUBLE, one_line
 
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
 from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.measure.tolerance import Tolerance
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import ErrorCode, Role
 from loopwright.search.sketch.population import Mask, Rows
 from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
 
 SOURCE = np.arange(64, dtype=np.float32)
-TASK = MeasureTask("none", [SOURCE], [2 * SOURCE], 1e-6, 1e-6)
+TASK = MeasureTask("none", [SOURCE], [2 * SOURCE], [Tolerance(1e-6, 1e-6)])
 OPTIONS = MeasureOptions(
     "raw_llvm_backend", builders=1, run_timeout_s=PATIENCE_S, timing=TimingSettings(repeat=2, min_repeat_ms=0.0)
 )
@@ -138,7 +139,7 @@ class Faulty:
 def test_a_search_among_faults_ends_with_a_right_schedule(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     default = one_line(FAULTS["writes to nowhere"][0])
-    task = TuningTask("faults", "k", "none", "llvm", [Faulty()], default, [SOURCE], [2 * SOURCE], 1e-6, 1e-6)
+    task = TuningTask("faults", "k", "none", "llvm", [Faulty()], default, TASK.inputs, TASK.expected, TASK.tolerances)
     options = replace(OPTIONS, env=dict([MARK.split("=")]))
     result = tune(task, TuningOptions(num_measure_trials=14, batch_size=7, records=path, progress=False), options)
     trials = [r for r in rec.load(path) if r.role is Role.TRIAL]

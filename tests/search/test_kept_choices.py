@@ -61,7 +61,7 @@ def test_choices_by_other_rules_are_not_kept(own_cache: Path, monkeypatch: pytes
         def apply(self, draft: Draft, target: lw.Target) -> list[Draft]:
             return [draft]
 
-    monkeypatch.setattr("loopwright.search.sketch.rule._REGISTERED", {})
+    monkeypatch.setattr("loopwright.search.sketch.foreign_rules._REGISTERED", {})
     register_sketch_rule(Nothing)
     assert rows().known_schedule() == rows().default_schedule
     assert lw.SearchTask(rows().module, rules=[Nothing]).known_schedule()

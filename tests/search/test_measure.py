@@ -26,6 +26,7 @@ from loopwright.search.measure.measurer import MeasureError, MeasureOptions, Mea
 from loopwright.search.measure.process import WorkerStartError
 from loopwright.search.measure.scratch import sweep
 from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.measure.tolerance import Tolerance
 from loopwright.search.records.file import ErrorCode
 
 OPTIONS = MeasureOptions(
@@ -44,7 +45,7 @@ FORKED = pytest.mark.usefixtures("forked_workers")
 
 def doubling_task(n: int = 64) -> MeasureTask:
     source = np.arange(n, dtype=np.float32)
-    return MeasureTask("workload", [source], [source * 2], atol=1e-6, rtol=1e-6)
+    return MeasureTask("workload", [source], [source * 2], [Tolerance(1e-6, 1e-6)])
 
 
 @contextlib.contextmanager

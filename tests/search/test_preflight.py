@@ -18,12 +18,13 @@ from loopwright.backends.targets import resolve_target
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask, PreflightError
 from loopwright.search.measure.preflight import measured_elsewhere, preflight
 from loopwright.search.measure.process import WorkerStartError
+from loopwright.search.measure.tolerance import EXACT
 from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
 
 
 def tiny(schedule: str) -> Callable[[], tuple[MeasureTask, str]]:
     source = np.arange(8, dtype=np.float32)
-    return lambda: (MeasureTask("tiny", [source], [source * 2], 0.0, 0.0), schedule)
+    return lambda: (MeasureTask("tiny", [source], [source * 2], [EXACT]), schedule)
 
 
 OPTIONS = MeasureOptions("fake_backend", builders=1, build_timeout_s=PATIENCE_S, run_timeout_s=PATIENCE_S)
@@ -90,7 +91,7 @@ def test_what_does_not_work_is_one_sentence(schedule: str, sentence: str) -> Non
 @pytest.mark.usefixtures("forked_workers")
 def test_tuning_does_not_begin_without_it(tmp_path: Path) -> None:
     source = np.arange(8, dtype=np.float32)
-    task = TuningTask("d", "k", "w", "fake", [FakeSpace()], "time=1e-3", [source], [source * 2], 0.0, 0.0)
+    task = TuningTask("d", "k", "w", "fake", [FakeSpace()], "time=1e-3", [source], [source * 2], [EXACT])
     options = TuningOptions(num_measure_trials=4, records=tmp_path / "r.jsonl", progress=False)
     with pytest.raises(PreflightError):
         tune(task, options, replace(OPTIONS, preflight=tiny("run=wrong")))

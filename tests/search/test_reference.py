@@ -1,12 +1,16 @@
 """What counts as right: rounding errors of long sums and of transforms do, a missing term does not."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.interpret.te import run_te
+from loopwright.search.measure.buffers import Buffers
 from loopwright.search.measure.reference import tolerance
+from loopwright.search.measure.tolerance import Tolerance
 
 
 def winograd(channels: int = 48) -> list[te.Tensor]:
@@ -20,9 +24,9 @@ def winograd(channels: int = 48) -> list[te.Tensor]:
 def test_errors_of_transforms_are_allowed_and_missing_terms_are_not() -> None:
     task = lw.SearchTask(winograd, target="llvm cores=1")
     reference = task.reference
-    assert reference.atol > 4 * tolerance(task.compute_dag.func)[0]
+    assert reference.tolerances[0].atol > 4 * tolerance(task.compute_dag.func.body.block.ops).atol
     single = run_te(task.module, list(reference.inputs), "native")[0]
-    bound = reference.atol + reference.rtol * np.abs(reference.expected[0])
+    bound = reference.tolerances[0].bounds(reference.expected[0])
     assert (np.abs(single - reference.expected[0]) <= bound).all()
     short = [reference.inputs[0].copy(), reference.inputs[1].copy()]
     short[1][:, -1, 1, 1] = 0  # one of 432 products is left out
@@ -37,7 +41,31 @@ def test_sums_are_bounded_by_their_length(extent: int) -> None:
         return [data, topi.sum(data, axis=1)]
 
     reference = lw.SearchTask(row_sums, target="llvm cores=1").reference
-    assert reference.atol == 4 * extent * 2.0**-23
+    assert reference.tolerances[0].atol == 4 * extent * 2.0**-23
+
+
+def test_each_output_has_the_tolerance_of_what_it_is_computed_from() -> None:
+    def tensors() -> list[te.Tensor]:
+        data, half = te.placeholder((4, 4096), name="data"), te.placeholder((64, 64), "float16", name="half")
+        sums = topi.sum(data, axis=1)
+        return [data, half, topi.exp(data), sums, topi.sqrt(topi.abs(sums)), topi.matmul(half, half)]
+
+    exact, long, longer, narrow = lw.SearchTask(tensors, target="llvm cores=1").reference.tolerances
+    assert exact == (64 * 2.0**-23, 64 * 2.0**-23)
+    assert long == longer == (4 * 4096 * 2.0**-23, 1024 * 2.0**-23)
+    assert narrow.atol == 0.05 and narrow.rtol == 0.05
+
+
+def test_an_output_is_checked_within_its_own_tolerance(tmp_path: Path) -> None:
+    for name, value in (("a", 1.0), ("b", 100.0)):
+        np.save(tmp_path / f"{name}.npy", np.full(3, value, np.float32))
+    tolerances = [Tolerance(1e-6), Tolerance(0.5)]
+    buffers = Buffers([], [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")], tolerances)
+    for output, value in zip(buffers.outputs, (1.0, 100.4), strict=True):
+        output[...] = value
+    assert buffers.wrong() is None
+    buffers.outputs[0][1] += 0.4
+    assert str(buffers.wrong()).startswith("output 0: 1 of 3 elements differ by more than atol=1e-06, rtol=0; ")
 
 
 def product(k: int, dtype: str, m: int = 24, n: int = 40) -> lw.SearchTask:
@@ -53,7 +81,7 @@ def wrong_share(task: lw.SearchTask, output: object) -> float:
     reference = task.reference
     right = np.asarray(reference.expected[0], np.float64)
     distance = np.abs(np.asarray(output, np.float64) - right)
-    return float((distance > reference.atol + reference.rtol * np.abs(right)).mean())
+    return float((distance > reference.tolerances[0].bounds(right)).mean())
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

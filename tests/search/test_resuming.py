@@ -8,7 +8,7 @@ from loopwright.search.tune.progress import TuningState
 from loopwright.search.tune.resuming import resumed_from
 from loopwright.search.tune.sentences import all_failed, none_is_new, trial_line
 
-TASK = TuningTask("matmul", "key", "workload", "llvm", [], "default", [], [], 0.0, 0.0, workload_hash="hash")
+TASK = TuningTask("matmul", "key", "workload", "llvm", [], "default", [], [], [], workload_hash="hash")
 HERE = "CPU of this machine"
 
 

@@ -167,7 +167,7 @@ def test_what_asks_a_model_that_knows_finds_the_optimum_sooner_than_chance() -> 
 class Coded(ListedSpace):
     """A space whose last decision makes no difference to the code."""
 
-    def code(self, row: Rows) -> str:
+    def code(self, row: Rows, schedule: str) -> str:
         return str(row[:-1])
 
 
@@ -187,8 +187,9 @@ def test_what_a_pragma_allows_beyond_all_loops_makes_no_other_code(workload: Cal
     rows = np.repeat(sketch.sample(np.random.default_rng(0), 5), sketch.sizes[unroll], axis=0)
     rows[:, unroll] = np.arange(len(rows)) % sketch.sizes[unroll]
     for row in rows:
-        text = print_cuda(lower_to_kernel(task.schedule_module(sketch.schedule(row)), task.target)).source
-        found.setdefault(sketch.code(row), set()).add(text)
+        schedule = sketch.schedule(row)
+        text = print_cuda(lower_to_kernel(task.schedule_module(schedule), task.target)).source
+        found.setdefault(sketch.code(row, schedule), set()).add(text)
     assert all(len(texts) == 1 for texts in found.values()) and 3 <= len(found) < len(rows)
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from loopwright.search.measure.checking import Buffers
+from loopwright.search.measure.buffers import Buffers
 from loopwright.search.measure.timing import TimingSettings, measure_times
+from loopwright.search.measure.tolerance import Tolerance
 
 
 class FakeClock:
@@ -75,7 +76,7 @@ def test_flushing_precedes_every_run() -> None:
 def test_poisoned_outputs_are_never_right(tmp_path: Path, dtype: npt.DTypeLike) -> None:
     expected = np.zeros((3, 5), dtype)
     np.save(tmp_path / "e.npy", expected)
-    buffers = Buffers([], [str(tmp_path / "e.npy")], atol=1e-6, rtol=1e-6)
+    buffers = Buffers([], [str(tmp_path / "e.npy")], [Tolerance(1e-6, 1e-6)])
     buffers.poison()
     assert buffers.args[0].ctypes.data % 64 == 0
     assert "15 of 15" in str(buffers.wrong())
@@ -86,7 +87,7 @@ def test_poisoned_outputs_are_never_right(tmp_path: Path, dtype: npt.DTypeLike) 
 def test_infinite_and_undefined_results_are_compared_as_such(tmp_path: Path) -> None:
     expected = np.array([np.inf, -np.inf, np.nan, 1.0])
     np.save(tmp_path / "e.npy", expected)
-    buffers = Buffers([], [str(tmp_path / "e.npy")], atol=0.1, rtol=1e-3)
+    buffers = Buffers([], [str(tmp_path / "e.npy")], [Tolerance(0.1, 1e-3)])
     buffers.poison()
     assert buffers.wrong() is not None
     buffers.args[0][...] = [np.inf, -np.inf, np.nan, 1.05]

@@ -77,7 +77,7 @@ def test_any_candidate_is_right(module: ModuleOp) -> None:
     rows = sketch.sample(np.random.default_rng(1), 3)
     for schedule in {sketch.schedule(row) for row in rows[sketch.legal(rows)]}:
         found = lw.interpret(task.schedule_module(schedule), *inputs)
-        np.testing.assert_allclose(found, expected[0], rtol=task.reference.rtol, atol=task.reference.atol)
+        np.testing.assert_allclose(found, expected[0], **task.reference.tolerances[0]._asdict())
 
 
 def test_weights_are_read_in_vectors_and_kept_out_of_shared_memory() -> None:
@@ -143,7 +143,7 @@ def test_a_matrix_that_is_read_once_is_not_copied(module: ModuleOp) -> None:
     assert "lw-cache-read" not in sketch.template
     schedule = task.known_schedule()
     found = lw.interpret(task.schedule_module(schedule), *task.reference.inputs)
-    np.testing.assert_allclose(found, task.reference.expected[0], rtol=task.reference.rtol, atol=task.reference.atol)
+    np.testing.assert_allclose(found, task.reference.expected[0], **task.reference.tolerances[0]._asdict())
 
 
 def test_windows_of_one_channel_are_tiled() -> None:

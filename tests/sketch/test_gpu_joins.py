@@ -49,7 +49,7 @@ def test_candidates_are_right(name: str) -> None:
             launches = sum(isinstance(op, kernel.LaunchOp) for op in module.walk())
             assert launches == 1 if "_aligned" not in sketch.name else launches in (2, 3)  # copies of factors before
             (found,) = run_kernel(module, reference.inputs)
-            np.testing.assert_allclose(found, reference.expected[0], atol=reference.atol, rtol=reference.rtol)
+            np.testing.assert_allclose(found, reference.expected[0], **reference.tolerances[0]._asdict())
 
 
 @pytest.mark.parametrize("name", ["halves", "groups"])

@@ -38,8 +38,7 @@ def check(got: object, task: lw.SearchTask, what: str) -> None:
             np.testing.assert_allclose(
                 np.asarray(output, np.float64),
                 np.asarray(expected, np.float64),
-                atol=reference.atol,
-                rtol=reference.rtol,
+                **reference.tolerances[0]._asdict(),
             )
 
 

@@ -57,9 +57,7 @@ def test_dot_products_are_right(name: str) -> None:
     for row in [sketch.default, *sketch.sample(np.random.default_rng(0), 2)]:
         schedule = sketch.schedule(row)
         got = task.build(schedule)(*reference.inputs)
-        np.testing.assert_allclose(
-            got, reference.expected[0], atol=reference.atol, rtol=reference.rtol, err_msg=schedule
-        )
+        np.testing.assert_allclose(got, reference.expected[0], **reference.tolerances[0]._asdict(), err_msg=schedule)
 
 
 def test_one_row_is_never_packed_without_a_search() -> None:

@@ -154,8 +154,7 @@ def test_candidates_are_right(task: lw.SearchTask) -> None:
             np.testing.assert_allclose(
                 np.asarray(got, np.float64),
                 np.asarray(reference.expected[0], np.float64),
-                atol=reference.atol,
-                rtol=reference.rtol,
+                **reference.tolerances[0]._asdict(),
                 err_msg=sketch.schedule(row),
             )
 

@@ -67,7 +67,7 @@ def test_candidates_with_tails_are_right(extent: int, dtype: str) -> None:
         for row in [sketch.default, *tailed[:3]]:
             got = task.build(sketch.schedule(row))(*reference.inputs)
             np.testing.assert_allclose(
-                got, reference.expected[0], atol=reference.atol, rtol=reference.rtol, err_msg=sketch.schedule(row)
+                got, reference.expected[0], **reference.tolerances[0]._asdict(), err_msg=sketch.schedule(row)
             )
 
 

@@ -34,8 +34,7 @@ def test_candidates_are_right(name: str) -> None:
                 np.testing.assert_allclose(
                     np.asarray(got, np.float64),
                     np.asarray(expected, np.float64),
-                    atol=reference.atol,
-                    rtol=reference.rtol,
+                    **reference.tolerances[0]._asdict(),
                     err_msg=sketch.schedule(row),
                 )
 

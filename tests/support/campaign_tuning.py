@@ -13,6 +13,7 @@ from raw_llvm_backend import DOUBLE, one_line
 
 from loopwright.search.measure.measurer import MeasureOptions
 from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.measure.tolerance import Tolerance
 from loopwright.search.records.file import Record
 from loopwright.search.sketch.population import Mask, Rows
 from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
@@ -83,8 +84,7 @@ def main() -> None:
             default_schedule=one_line(default),
             inputs=[SOURCE],
             expected=[2 * SOURCE],
-            atol=1e-6,
-            rtol=1e-6,
+            tolerances=[Tolerance(1e-6, 1e-6)],
             flop=64.0,
         )
         for n in range(1 if kind == "task" else 2)

@@ -6,6 +6,7 @@ import numpy as np
 
 from loopwright.search.measure.measurer import MeasureOptions
 from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.measure.tolerance import Tolerance
 from loopwright.search.sketch.space import Space
 from loopwright.search.tune.display import Silent
 from loopwright.search.tune.loop import TuningOptions, TuningTask
@@ -16,9 +17,8 @@ MEASURE = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(repea
 def doubling(*spaces: Space, default: str = "time=0.002", flop: float = 0.0) -> TuningTask:
     """A task of 16 numbers, whose candidates say by themselves how long they take."""
     source = np.arange(16, dtype=np.float32)
-    return TuningTask(
-        "doubling", "key", "workload text", "fake", spaces, default, [source], [source * 2], 1e-6, 1e-6, flop
-    )
+    data = ([source], [source * 2], [Tolerance(1e-6, 1e-6)])
+    return TuningTask("doubling", "key", "workload text", "fake", spaces, default, *data, flop)
 
 
 def quietly(**options: Any) -> TuningOptions:

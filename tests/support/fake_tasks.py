@@ -8,6 +8,7 @@ from fake_space import FakeSpace
 
 from loopwright.search.measure.measurer import MeasureOptions
 from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.measure.tolerance import Tolerance
 from loopwright.search.records import file as rec
 from loopwright.search.records.file import Record, Role
 from loopwright.search.sketch.population import Rows
@@ -28,7 +29,7 @@ def fake_task(
     """A task that at its best takes `slowdown` times as long as FakeSpace does."""
     space = FakeSpace(slowdown=slowdown) if space is None else space
     default = f"time={0.002 * slowdown}" if default is None else default
-    data = ([SOURCE], [SOURCE * 2], 1e-6, 1e-6)
+    data = ([SOURCE], [SOURCE * 2], [Tolerance(1e-6, 1e-6)])
     return TuningTask(f"t{number}", f"key {number}", f"text {number}", target, [space], default, *data, 1e6 * slowdown)
 
 

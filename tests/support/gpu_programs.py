@@ -81,9 +81,8 @@ def check_interpreted(workload: ModuleOp, reference: Reference, schedules: Itera
 
 def check_outputs(outputs: Sequence[np.ndarray], reference: Reference, schedule: str) -> None:
     """Compare outputs with those of a reference, within its tolerances."""
-    for got, expected in zip(outputs, reference.expected, strict=True):
+    for got, expected, (atol, rtol) in zip(outputs, reference.expected, reference.tolerances, strict=True):
         right = np.asarray(expected, np.float64)
-        atol, rtol = reference.atol, reference.rtol
         np.testing.assert_allclose(np.asarray(got, np.float64), right, atol=atol, rtol=rtol, err_msg=schedule)
 
 

@@ -11,10 +11,10 @@ from loopwright import te, topi
 from loopwright.dialects.loop import BlockOp, blocks_in, loops_in, scope_of
 from loopwright.dialects.target import parse_target
 from loopwright.passes.analysis.access import consumers, is_argument, producers
+from loopwright.passes.analysis.copies import copies_of
 from loopwright.passes.analysis.nest import buffer_name, functions
 from loopwright.passes.pipeline_text import lower_to_loops
 from loopwright.passes.primitive import Primitive, ScheduleError
-from loopwright.passes.schedule._stages import copies_of
 from loopwright.schedule import primitive_class
 
 TARGET = "opencl max_threads_per_block=64 max_shared_bytes=32768 max_vthreads=8"

@@ -8,10 +8,11 @@ from fake_space import FakeSpace
 import loopwright as lw
 from loopwright.search.measure.measurer import MeasureOptions
 from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.measure.tolerance import Tolerance
 from loopwright.search.tune.loop import TuningOptions, TuningTask
 
 source = np.arange(16, dtype=np.float32)
-data = ([source], [source * 2], 1e-6, 1e-6)
+data = ([source], [source * 2], [Tolerance(1e-6, 1e-6)])
 tasks = [
     TuningTask(f"t{n}", f"key {n}", f"text {n}", "fake", [FakeSpace()], "time=0.002", *data, 1e6) for n in range(2)
 ]

@@ -7,6 +7,7 @@ from fake_space import FakeSpace
 
 from loopwright.search.measure.measurer import MeasureOptions
 from loopwright.search.measure.timing import TimingSettings
+from loopwright.search.measure.tolerance import EXACT
 from loopwright.search.sketch.population import Rows
 from loopwright.search.tune.loop import TuningOptions, TuningTask, tune
 
@@ -20,7 +21,7 @@ class Space(FakeSpace):
 
 print("begin", flush=True)
 source = np.arange(8, dtype=np.float32)
-task = TuningTask("doubling", "key", "text", "fake", [Space()], "time=0.01", [source], [source * 2], 0.0, 0.0)
+task = TuningTask("doubling", "key", "text", "fake", [Space()], "time=0.01", [source], [source * 2], [EXACT])
 options = TuningOptions(num_measure_trials=int(trials), records=path, batch_size=8, strategy=strategy, progress=True)
 measure = MeasureOptions("fake_backend", builders=1, timing=TimingSettings(min_repeat_ms=0))
 result = tune(task, options, measure)

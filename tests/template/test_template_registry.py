@@ -113,7 +113,7 @@ def test_shipped_templates_are_right(name: str, args: tuple[Any, ...]) -> None:
             if target != TARGET and task.config(row).values.get("unroll_explicit"):
                 row = task.config({**task.config(row).values, "unroll_explicit": 0}).row
             output = task.build(row)(*reference.inputs)
-            np.testing.assert_allclose(output, reference.expected[0], atol=reference.atol, rtol=reference.rtol)
+            np.testing.assert_allclose(output, reference.expected[0], **reference.tolerances[0]._asdict())
 
 
 @pytest.mark.parametrize(

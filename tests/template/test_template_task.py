@@ -15,8 +15,9 @@ from patience import PATIENCE_S
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.search.measure.checking import Buffers
+from loopwright.search.measure.buffers import Buffers
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
+from loopwright.search.measure.tolerance import Tolerance
 from loopwright.search.records import pretuned
 from loopwright.search.records.file import ErrorCode, Record, append, load
 from loopwright.search.records.index import History, Source, histories
@@ -388,9 +389,9 @@ def test_without_a_check_any_output_passes(tmp_path: Path) -> None:
     for check_correctness in (True, False):
         option = lw.measure_option(runner=lw.LocalRunner(check_correctness=check_correctness))
         with Measurer(option.options(MeasureOptions("fake_backend", builders=1))) as measurer:
-            measurer.use(MeasureTask("text", [], [np.ones(8, np.float32)], 1e-3, 1e-3))
+            measurer.use(MeasureTask("text", [], [np.ones(8, np.float32)], [Tolerance(1e-3, 1e-3)]))
             rule = measurer._tasks.message("runner", 1, {})
-        buffers = Buffers([], files, rule["atol"], rule["rtol"])
+        buffers = Buffers([], files, rule["tolerances"])
         for value in (np.nan, np.inf, 2.0):
             buffers.outputs[0].fill(value)
             assert (buffers.wrong() is None) is not check_correctness

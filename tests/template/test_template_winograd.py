@@ -74,7 +74,7 @@ def test_what_is_fused_behind_stays_in_the_last_transform(layout: str) -> None:
     reference = task.reference
     output = task.build(fallback_config(task))(*reference.inputs)
     assert isinstance(output, np.ndarray)
-    np.testing.assert_allclose(output, reference.expected[0], atol=reference.atol, rtol=reference.rtol)
+    np.testing.assert_allclose(output, reference.expected[0], **reference.tolerances[0]._asdict())
 
 
 def test_transforms_are_in_local_memory_and_unrolled() -> None:

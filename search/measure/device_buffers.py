@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .backend_api import DeviceExecutable
-from .checking import FENCE_BYTES, FENCE_VALUE, Buffers, poison_value
+from .buffers import FENCE_BYTES, FENCE_VALUE, Buffers, poison_value
+from .tolerance import Tolerance
 
 Array = npt.NDArray[Any]
 
@@ -75,13 +76,12 @@ class DeviceBuffers:
         checks: Checks,
         inputs: Sequence[str],
         expected: Sequence[str],
-        atol: float,
-        rtol: float,
+        tolerances: Sequence[Tolerance],
         dtypes: Sequence[str] = (),
     ) -> None:
         self._checks = checks
-        self._host = Buffers(inputs, expected, atol, rtol, dtypes)
-        self._tolerance = (atol, rtol)
+        self._host = Buffers(inputs, expected, tolerances, dtypes)
+        self._tolerances = tolerances
         self._expected = self._host.expected
         arrays = self._host.args
         self._inputs = [_Place(checks, a, a, keep_whole=True) for a in arrays[: len(inputs)]]
@@ -130,11 +130,10 @@ class DeviceBuffers:
         return self._host.wrong()
 
     def _all_right(self) -> bool:
-        atol, rtol = self._tolerance
         self._checks.clear()
-        for place, expected in zip(self._outputs, self._expected, strict=True):
+        for place, expected, tolerance in zip(self._outputs, self._expected, self._tolerances, strict=True):
             start, dtype = FENCE_BYTES, expected.dtype.name
-            if self._checks.wrong(place.buffer, start, place.model, dtype, expected.size, atol, rtol):
+            if self._checks.wrong(place.buffer, start, place.model, dtype, expected.size, *tolerance):
                 continue
             return False
         return self._checks.count() == 0

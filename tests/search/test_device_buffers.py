@@ -11,8 +11,9 @@ import pytest
 from loopwright.backends.c_family.checks import DTYPES, blocks, unlike_source, wrong_source
 from loopwright.backends.cuda.nvrtc import compile_cubin
 from loopwright.dialects.numpy_types import teach_numpy
-from loopwright.search.measure.checking import Buffers, poison_value
-from loopwright.search.measure.device_checking import Checks, DeviceBuffers
+from loopwright.search.measure.buffers import Buffers, poison_value
+from loopwright.search.measure.device_buffers import Checks, DeviceBuffers
+from loopwright.search.measure.tolerance import EXACT, Tolerance
 
 Array = npt.NDArray[Any]
 After = Callable[[Sequence[Any]], None]
@@ -79,8 +80,8 @@ def test_the_device_judges_as_the_host_does(
     pairs = [(a, b) for a in SPECIAL for b in SPECIAL] if is_float else [(0, 0), (1, 1), (0, 1), (1, 0)]
     right = np.array([b for _, b in pairs]).astype(kind)
     paths = saved(tmp_path, e=right)
-    buffers = DeviceBuffers(checks, [], paths, *tolerance, dtypes=[dtype])
-    host = Buffers([], paths, *tolerance, dtypes=[dtype])
+    buffers = DeviceBuffers(checks, [], paths, [Tolerance(*tolerance)], dtypes=[dtype])
+    host = Buffers([], paths, [Tolerance(*tolerance)], dtypes=[dtype])
     for trial in range(12):
         got = right.copy()
         chosen = rng.integers(len(pairs), size=trial)
@@ -95,7 +96,7 @@ def test_the_device_judges_as_the_host_does(
 
 def test_what_was_written_beside_the_outputs_is_found(checks: Checks, tmp_path: Path) -> None:
     x, y = np.arange(37, dtype=np.float32), np.arange(7, dtype=np.float16)
-    buffers = DeviceBuffers(checks, saved(tmp_path, x=x), saved(tmp_path, y=y), 0.0, 0.0)
+    buffers = DeviceBuffers(checks, saved(tmp_path, x=x), saved(tmp_path, y=y), [EXACT])
 
     def at(argument: int, byte: int) -> After:
         """Write a word somewhere around an argument."""

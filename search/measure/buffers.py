@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ...dialects.numpy_types import teach_numpy
 from .backend_api import Executable
+from .tolerance import Tolerance
 
 Array = npt.NDArray[Any]
 
@@ -34,20 +35,22 @@ def _fenced(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Array, Array]:
 class Buffers:
     """Arguments of one task's kernels, loaded from .npy files, and the check of what a kernel did to them.
 
-    `expected` are the right outputs; an element is right within `atol + rtol * abs(expected)`, and whatever it is
-    where `atol` is infinite.
+    `expected` are the right outputs; an element is right within the tolerance of its output.
     """
 
     def __init__(
-        self, inputs: Sequence[str], expected: Sequence[str], atol: float, rtol: float, dtypes: Sequence[str] = ()
+        self,
+        inputs: Sequence[str],
+        expected: Sequence[str],
+        tolerances: Sequence[Tolerance],
+        dtypes: Sequence[str] = (),
     ) -> None:
         """Load arrays from files; `dtypes` name the element types of all, where NumPy's format does not know them."""
         names = [*dtypes] or [""] * (len(inputs) + len(expected))
         self._originals = [_load(path, name, "r") for path, name in zip(inputs, names, strict=False)]
         self.expected = [_load(path, name) for path, name in zip(expected, names[len(inputs) :], strict=True)]
-        self._bounds = [bounds_of(e, atol, rtol) for e in self.expected]
-        self._anything_goes = atol == np.inf
-        self._rule = f"atol={atol:g}, rtol={rtol:g}"
+        self._tolerances = tolerances
+        self._bounds = [each.bounds(e) for each, e in zip(tolerances, self.expected, strict=True)]
         pairs = [_fenced(a.shape, a.dtype) for a in (*self._originals, *self.expected)]
         self.args = [array for array, _ in pairs]
         self._raw = [raw for _, raw in pairs]
@@ -74,10 +77,8 @@ class Buffers:
 
     def wrong(self) -> str | None:
         """Return what is wrong with the outputs, or None."""
-        if self._anything_goes:
-            return None
         for index, (output, expected, bound) in enumerate(zip(self.outputs, self.expected, self._bounds, strict=True)):
-            bad = wrong_elements(output, expected, bound)
+            bad = None if self._tolerances[index].is_none else wrong_elements(output, expected, bound)
             if bad is not None:
                 return self._describe(index, output, expected, bad)
         return None
@@ -87,8 +88,8 @@ class Buffers:
         unwritten = int(np.count_nonzero(output != output)) if not np.isnan(expected.astype(float)).any() else 0
         note = f", {unwritten} of them NaN (never written?)" if unwritten else ""
         return (
-            f"output {index}: {int(np.count_nonzero(bad))} of {output.size} elements differ by more than {self._rule}"
-            f"{note}; the first at {where}: got {output[where]}, expected {expected[where]}"
+            f"output {index}: {int(np.count_nonzero(bad))} of {output.size} elements differ by more than "
+            f"{self._tolerances[index]}{note}; the first at {where}: got {output[where]}, expected {expected[where]}"
         )
 
     def memory_violation(self) -> str | None:
@@ -111,13 +112,6 @@ def wrong_elements(output: Array, expected: Array, bounds: Array) -> Array | Non
     if not right.all():  # rare: only now look closely at infinities and NaN
         right |= (output == expected) | ((output != output) & (expected != expected))
     return None if right.all() else ~right
-
-
-def bounds_of(expected: Array, atol: float, rtol: float) -> Array:
-    """Return the allowed distance of each element; 0 at infinities and NaN, which have to be met exactly."""
-    wide = expected.astype(np.result_type(expected.dtype, np.float32), copy=False)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(np.isfinite(wide), atol + rtol * np.abs(wide), 0.0), dtype=wide.dtype)
 
 
 def _load(path: str, dtype: str, mode: Literal["r"] | None = None) -> Array:
