@@ -155,7 +155,8 @@ class TileModel:
     tile leaves out the steps in which it reads nothing but padding. Where estimates alone choose among candidates
     they are `sure`: `EASED`, with sets of both caches asked, of trimmed tiles what is left, and `WAITED` for what
     caches deliver. Results that are `turned` are stored along the last rows. What moves along the lanes may be `asked`
-    for ahead. One whose operands lie line after line is `streamed`. Tasks are in the order of the vectors where these
+    for ahead. `blocks_asked` are the places of operands of whose panels the next block of steps is asked for while one
+    is in use. One whose operands lie line after line is `streamed`. Tasks are in the order of the vectors where these
     are `vector_first`, else of the rows.
     """
 
@@ -184,6 +185,7 @@ class TileModel:
     streamed: bool = False
     vector_first: bool = False
     panels_asked: bool = False
+    blocks_asked: tuple[int, ...] = ()
 
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The accumulators of a register tile, what it reads in vectors, and one broadcast fit the registers."""

@@ -60,6 +60,7 @@ def tile_model(plan: TilePlan) -> TileModel:
         streamed=plan.is_streamed,
         vector_first=plan.filters_first and (plan.variant.panels_asked or is_product(plan.anchor, plan.target)),
         panels_asked=plan.variant.panels_asked,
+        blocks_asked=tuple(n for n, o in enumerate(plan.anchor.operands) if plan.asks_blocks and o in plan.moving),
     )
 
 

@@ -21,7 +21,7 @@ from ._ahead import may_be_packed_ahead
 from ._lanes import lanes_of, threads_pay, upto
 from ._reduce_steps import UNROLLED, covers, divides, divides_badly, steps_of
 from ._row_panel import covers_padded, padded_blocks, panel_rows, row_operand, turned_rows
-from ._tile_variants import SMALL, Variant, is_product, vector_operands
+from ._tile_variants import SMALL, Variant, elements_in_turn, is_product, vector_operands
 from ._turned_epilogue import stored_apart_cycles, turning_cycles
 
 MOST_ROWS = 3
@@ -179,6 +179,15 @@ class TilePlan:
             return filters > 2 * (pixels + results)
         return filters > pixels and filters >= traffic.KEPT * self.target.l2_bytes
 
+    @property
+    def asks_blocks(self) -> bool:
+        """True where the next block of a panel is asked for while one is in use: of products laid out before all tiles.
+
+        Where the second-level cache does not keep all panels, the first rows of a tile waited for each block, and the
+        others found it there with the caches beyond idle.
+        """
+        return _asks_blocks(self.anchor, self.variant, self.target, self.moving)
+
     def _bytes_in_turn(self, operand: Operand) -> int:
         """Bytes of an operand that the tasks of one place of the outer axes read."""
         places = prod(axis.extent for axis in self.outer if axis.name in operand.axes)
@@ -225,7 +234,8 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
         anchor = replace(anchor, epilogue=None)
     outer, rows = _tasks_and_rows(anchor, variant)
     lanes, vectors, vector_middle = _vector_holes(anchor, variant, target, run if variant.runs in variant.axes else 0)
-    if variant.panels_asked:
+    moving = tuple(vector_operands(anchor, variant.vector))
+    if variant.panels_asked or _asks_blocks(anchor, variant, target, moving):
         vector_middle = replace(vector_middle, choices=(1,), default=1)
     left = max(1, (target.vector_registers - 2) // (vectors.default + 1))
     still = row_operand(anchor, variant.vector) if variant.packs_rows else None
@@ -244,7 +254,6 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     if variant.panel != "direct":
         names = lanes.name, vectors.name
         width = Derived.of(f"{anchor.block}_panel_width", lambda c: c[names[0]] * c[names[1]], (lanes, vectors))
-    moving = tuple(vector_operands(anchor, variant.vector))
     tiles = tuple(sorted(by_reuse, key=lambda tile: rows.index(tile.axis)))
     turned = None
     if still is not None:
@@ -304,6 +313,14 @@ def _reads_far(anchor: Anchor, variant: Variant, target: Target, moving: Sequenc
     (operand,) = moving
     kept = prod(buffer_shape(operand.buffer)) * element_bytes(anchor.element) <= target.l2_bytes
     return not kept and anchor.kept_results(operand) <= MOST_ASKED
+
+
+def _asks_blocks(anchor: Anchor, variant: Variant, target: Target, moving: Sequence[Operand]) -> bool:
+    """True for panels of a product that are laid out before all tiles, and together fill the second-level cache."""
+    if variant.panel != "root" or variant.turned or not is_product(anchor, target) or len(variant.vector) != 1:
+        return False
+    panels_bytes = sum(elements_in_turn(anchor, operand) for operand in moving) * element_bytes(anchor.element)
+    return panels_bytes > traffic.KEPT * target.l2_bytes
 
 
 def _steps_ahead(block: str, reduce: Sequence[ReduceTile]) -> Derived:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 from typing import ClassVar, TypeAlias
 
@@ -133,6 +134,8 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     if plan.variant.panels_asked:
         (filters,) = plan.packed
         draft.do(PrefetchPanel, block=plan.block, buffer=filters, loop=loops.tasks)
+    if plan.asks_blocks:
+        _ask_for_blocks(draft, plan, loops)
     for panel in panels:
         _place(draft, plan, loops, panel)
     if plan.is_parallel:
@@ -278,6 +281,13 @@ def _accumulate(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
         if is_product(plan.anchor, plan.target) and not is_costly(draft.block(out)):
             for name in loops.registers:
                 draft.do(Unroll, block=out, loop=name)
+
+
+def _ask_for_blocks(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
+    """Have tiles ask for the next block of a panel, or where one block is of all terms for the next panel."""
+    places = [loops.blocks] if plan.still is not None else [loops.tasks, loops.blocks]
+    for operand, loop in product(plan.moving, dict.fromkeys(places)):
+        draft.do(PrefetchPanel, block=plan.block, buffer=f"{operand.name}_panel", loop=loop)
 
 
 def _ask_for_addends(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
