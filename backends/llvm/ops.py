@@ -323,6 +323,19 @@ def _shuffle(f: Function, op: Operation) -> None:
     f.names[op.results[0]] = f.put(f"{text}, <{len(picks)} x i32> <{order}>")
 
 
+def _add(f: Function, op: Operation) -> None:
+    """Handle a sum; that of one and an erf that nothing else reads is a function of its own."""
+    kind = f.type(op.results[0].type)
+    for one, other in zip(op.operands, reversed(op.operands), strict=True):
+        erf = other.owner
+        if kind.endswith(("float", "float>")) and isinstance(erf, math.ErfOp) and other.has_one_use():
+            lanes = lanes_of(one.type)
+            if f.names[one] == splat_text(float_text(1.0, "float"), "float", lanes) and lanes != 1:
+                f.names[op.results[0]] = _apply(f, "one_plus_erf", kind, [f.names[erf.operands[0]]])
+                return
+    _binary("fadd contract")(f, op)
+
+
 def _math(name: str) -> Handler:
     """Handle a function: a polynomial in single precision, else `llvm.<name>`, which is libm lane by lane."""
 
@@ -401,7 +414,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     arith.MinSIOp: _intrinsic("smin"),
     arith.MaxUIOp: _intrinsic("umax"),
     arith.MinUIOp: _intrinsic("umin"),
-    arith.AddfOp: _binary("fadd contract"),
+    arith.AddfOp: _add,
     arith.SubfOp: _binary("fsub contract"),
     arith.MulfOp: _binary("fmul contract"),
     arith.DivfOp: divide,

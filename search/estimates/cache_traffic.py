@@ -131,7 +131,20 @@ def bytes_into(
     ways: Sequence[int] = (),
     kept: Sequence[float] = (),
 ) -> list[Array]:
-    """Return the bytes that loops around a tile, the innermost first, move into caches of some sizes, each `(n,)`.
+    """Return the bytes that loops around a tile, the innermost first, move into caches of some sizes, each `(n,)`."""
+    each = bytes_of_each(caches, operands, cover, loops, ways, kept)
+    return [np.asarray(sum(one)) for one in each]
+
+
+def bytes_of_each(
+    caches: Sequence[float],
+    operands: Sequence[Operand],
+    cover: Mapping[str, Array],
+    loops: Sequence[Loop],
+    ways: Sequence[int] = (),
+    kept: Sequence[float] = (),
+) -> list[list[Array]]:
+    """Return the same of each operand: what loops around a tile, the innermost first, move of it into each cache.
 
     `cover` are the iterations of each axis in the tile. An operand that does not move along a loop is moved once for
     all its iterations where what one of them touches fits the cache; one that does has what iterations share once.
@@ -158,7 +171,7 @@ def bytes_into(
                 np.where(fitting, now, before * loop.trips) if loop.axis in operand.axes else before * again
                 for operand, now, before in zip(operands, touched, moved[level], strict=True)
             ]
-    return [np.asarray(sum(one)) for one in moved]
+    return moved
 
 
 def _fits(

@@ -92,6 +92,10 @@ least takes 1.37, 1.31, 1.28 and 1.30 times the best one with 0, 0.25, 0.5 and 1
 TURNED_CYCLES = 10.0
 """Cycles to turn a vector of results whose lanes are along another axis: of four such vectors sixteen loads of a part,
 twelve instructions that join these and eight that shuffle (a count, not a measurement)."""
+TURNED_RUN_CYCLES = 20.0
+"""Cycles to begin a run of such vectors, which is on another page than the one before: with rows of 14 pixels of the
+stem of a ResNet, 64 channels of 112x112, 3.07 ms, with whole rows 2.65, one by one 3.77 (an Emerald Rapids; 1.25, 1.07
+and 1.37 on a Zen 5)."""
 STREAMED_L2_BYTES_PER_CYCLE = 96
 """Bytes from the second-level cache in a cycle that a sum waits for where it is of consecutive channels alone and its
 filters are packed ahead: more than the cache delivers (64), as both are read line after line and fetched ahead. Of 550
@@ -155,7 +159,8 @@ class TileModel:
     tile leaves out the steps in which it reads nothing but padding. Where estimates alone choose among candidates
     they are `sure`: `EASED`, with sets of both caches asked, of trimmed tiles what is left, and `WAITED` for what
     caches deliver. Results that are `turned` are stored along the last rows. What moves along the lanes may be `asked`
-    for ahead. One whose operands lie line after line is `streamed`. Tasks are in the order of the vectors where these
+    for ahead. `blocks_asked` are the places of operands of whose panels the next block of steps is asked for while one
+    is in use. One whose operands lie line after line is `streamed`. Tasks are in the order of the vectors where these
     are `vector_first`, else of the rows.
     """
 
@@ -184,6 +189,7 @@ class TileModel:
     streamed: bool = False
     vector_first: bool = False
     panels_asked: bool = False
+    blocks_asked: tuple[int, ...] = ()
 
     def limit_registers(self, c: Columns) -> npt.NDArray[np.bool_]:
         """The accumulators of a register tile, what it reads in vectors, and one broadcast fit the registers."""
@@ -421,19 +427,25 @@ class TileModel:
         cycles = cycles + self.packed * (self.pack_cycles + FAR_PACK_CYCLES * far) / self.target.cores
         if self.padded_inline:
             cycles = cycles * PADDED_INLINE
-        cycles = cycles + (self.turning + TURNED_CYCLES * self._turned_vectors(c)) / self.target.cores
+        turned = TURNED_CYCLES * self._turned_vectors(c) + TURNED_RUN_CYCLES * self._turned_runs(c)
+        cycles = cycles + (self.turning + turned) / self.target.cores
         return np.asarray(cycles / CYCLES_PER_S)
 
     def _turned_vectors(self, c: Columns) -> Array:
         """Vectors of results that are stored along the last rows, those of each cache tile for themselves."""
         if not self.turned:
             return np.zeros(len(c[self.lanes]))
+        tile = np.minimum(c[self.rows[-1].middle] * c[self.rows[-1].inner], self.rows[-1].extent)
+        return np.asarray(self._turned_runs(c) * np.ceil(tile / (self.target.vector_bytes // self.element_bytes)))
+
+    def _turned_runs(self, c: Columns) -> Array:
+        """Runs of such vectors, each of a row of a cache tile."""
+        if not self.turned:
+            return np.zeros(len(c[self.lanes]))
         *others, last = self.rows
         tile = np.minimum(c[last.middle] * c[last.inner], last.extent)
-        lanes = self.target.vector_bytes // self.element_bytes
-        vectors = np.ceil(last.extent / tile) * np.ceil(tile / lanes)
         rest = prod(extent for _, extent in self.outer) * prod(axis.extent for axis in others) * self.vector.extent
-        return np.asarray(vectors * rest)
+        return np.asarray(np.ceil(last.extent / tile) * rest)
 
     def _stored(self, once: npt.NDArray[np.bool_]) -> Array:
         """Cycles to load and store an accumulator, which stays in a register where it is done at `once`."""

@@ -55,11 +55,12 @@ def tile_model(plan: TilePlan) -> TileModel:
         asks_sets=row_operand(plan.anchor, vector) is not None,
         windows=plan.variant.parted,
         sure=plan.is_sure,
-        turned=plan.variant.turned,
+        turned=plan.stored_lanes is not None,
         asked=plan.ahead is not None,
         streamed=plan.is_streamed,
         vector_first=plan.filters_first and (plan.variant.panels_asked or is_product(plan.anchor, plan.target)),
         panels_asked=plan.variant.panels_asked,
+        blocks_asked=tuple(n for n, o in enumerate(plan.anchor.operands) if plan.asks_blocks and o in plan.moving),
     )
 
 

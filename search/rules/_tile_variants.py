@@ -123,13 +123,13 @@ def _panels_pay(anchor: Anchor, target: Target, group: Sequence[Axis]) -> bool:
     others = [operand for operand in anchor.operands if operand not in moving]
     if max(size * prod(buffer_shape(operand.buffer)) for operand in moving) < kept or not others:
         return False
-    filters = max(size * _elements_in_turn(anchor, operand) for operand in moving)
-    pixels = max(size * _elements_in_turn(anchor, operand) for operand in others)
+    filters = max(size * elements_in_turn(anchor, operand) for operand in moving)
+    pixels = max(size * elements_in_turn(anchor, operand) for operand in others)
     reused = any(axis.extent > 1 for axis in anchor.spatial if all(axis.name not in o.axes for o in moving))
     return reused and (pixels <= kept or pixels < filters)
 
 
-def _elements_in_turn(anchor: Anchor, operand: Operand) -> int:
+def elements_in_turn(anchor: Anchor, operand: Operand) -> int:
     """Elements of an operand that the tasks of one place of the outer axes read."""
     outer = [a for a in anchor.spatial if anchor.shared_by_all(a.name) and a.name in operand.axes]
     return prod(buffer_shape(operand.buffer)) // prod(axis.extent for axis in outer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 from typing import ClassVar
 
 from xdsl.ir import SSAValue
@@ -50,6 +50,12 @@ FEWEST_A_STRETCH = 4
 """Lanes of each stretch of an operand, at least, to be loaded and put in their places by shuffles: a part of a vector
 (a choice). 256x20x20 to twice as many pixels takes 18 us so, 50 element by element, 64x128x128 228 and 531 (one core
 of a Zen 5)."""
+
+
+MOST_PIECES = 8
+"""Pieces of equal length, at most, that a loop is written out in, along which other parts are read from some place on
+(a choice: each is the code of the loops inside). 512 and 512 channels of 64x64 behind each other take 704 us so, 924
+with a condition of each vector (one core of a Zen 5)."""
 
 
 class Injective(SketchRule):
@@ -187,17 +193,41 @@ def _in_stretches(apart: Sequence[int], full: int) -> bool:
     return len(apart) >= FEWEST_A_STRETCH * count
 
 
+def _seamed(block: BlockOp) -> tuple[str, int] | None:
+    """The loop along which loads are on from some place on, or up to one, and the longest pieces that these end.
+
+    Such as that of a concatenation. None where conditions are of several loops, and where pieces are too many.
+    """
+    conditions = [c.substitute(block.bound) for load in block.loads for c in load.conditions]
+    loops = {name for c in conditions for name in c.axes()}
+    extents = {loop.loop_name: loop.size for loop in block.enclosing_loops}
+    if len(loops) != 1 or not loops <= extents.keys() or block.conditions:
+        return None
+    (name,) = loops
+    steps = [c.coefficient(name) if c.is_linear_in(name) else 0 for c in conditions]
+    if any(abs(step) != 1 for step in steps):
+        return None
+    places = [c.const + 1 if step < 0 else -c.const for c, step in zip(conditions, steps, strict=True)]
+    piece = gcd(extents[name], *(place for place in places if 0 < place < extents[name]))
+    return (name, piece) if 1 < extents[name] // piece <= MOST_PIECES and piece > 1 else None
+
+
 def write_run(draft: Draft, plan: RunPlan) -> None:
     """`for i { for j { S } }` -> lanes, vectors side by side, one vector after the other, threads."""
     name = plan.name
+    seam = _seamed(draft.block(name))
     draft.limits += plan.limits
     if plan.lanes is not None:
         draft.add(*(n for n in (plan.lanes, plan.vectors) if isinstance(n, Hole)))
         _, vectors, lanes = draft.split(name, plan.run, (0, plan.vectors, plan.lanes))
         draft.do(Vectorize, block=name, loop=lanes)
         draft.do(Unroll, block=name, loop=vectors)
+    outside = draft.loops(name)
+    if seam is not None and seam[0] in outside[plan.dealt :]:
+        pieces, _ = draft.split(name, seam[0], (0, seam[1]))
+        draft.do(Unroll, block=name, loop=pieces)
     if plan.dealt:
-        deal(draft, name, draft.loops(name)[: plan.dealt])
+        deal(draft, name, outside[: plan.dealt])
 
 
 def spread(draft: Draft, name: str, target: Target) -> None:

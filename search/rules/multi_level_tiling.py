@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 from typing import ClassVar, TypeAlias
 
@@ -39,12 +40,12 @@ from ..structure.anchor import Anchor, Operand
 from ..structure.padding import padded_windows
 from ..structure.strides import WIDEST_STRIDE, accesses, output_bytes
 from ._ahead import pack_ahead
-from ._lanes import is_costly, lanes_of, sharing_pays
+from ._lanes import is_costly, sharing_pays
 from ._structures import tile_anchors
 from ._tile_model import tile_model
 from ._tile_plan import TilePlan, block_limits, plan_tiles
 from ._tile_variants import SHORTEST_LINE, Variant, direct_variant, is_product, variants
-from ._turned_epilogue import turning_cycles
+from ._turned_epilogue import TURNED_BYTES, turning_cycles
 from .injective import spread
 from .strided_phases import reads_phases
 
@@ -57,8 +58,6 @@ Where rows are powers of two apart they share a few places of the first-level ca
 all their lines anew for each column (one core of an AMD EPYC, Zen 3; a product of 64 x 1024 with a weight of 1024 rows:
 12.8 ms so, 2.5 ms in copies of a line, 1.7 ms in oneDNN). Copies of a line, element by element, took 3.6 ms of the 8.6
 of a product of 128 x 768 with 3072 rows on an Emerald Rapids, which transposed takes 5.5 in all, PyTorch 6.3."""
-TURNED_BYTES = 16
-"""Of neighbouring lanes that change places with rows together: a part within which vectors are shuffled."""
 
 
 class MultiLevelTiling(SketchRule):
@@ -125,7 +124,7 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     loops = _tile(draft, plan)
     if plan.still is None:
         _keep_sums(draft, plan)
-    _accumulate(draft, plan, loops)
+    out = _accumulate(draft, plan, loops)
     _ask_for_addends(draft, plan, loops)
     if plan.ahead is not None:
         (operand,) = plan.moving
@@ -133,10 +132,14 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     if plan.variant.panels_asked:
         (filters,) = plan.packed
         draft.do(PrefetchPanel, block=plan.block, buffer=filters, loop=loops.tasks)
+    if plan.asks_blocks:
+        _ask_for_blocks(draft, plan, loops)
     for panel in panels:
         _place(draft, plan, loops, panel)
     if plan.is_parallel:
         draft.do(Parallel, block=plan.block, loop=loops.tasks)
+    if plan.stored_lanes is not None:  # lanes that are off would be of the next task
+        _turn(draft, plan, loops, out)
     for view in views:
         with suppress(ScheduleError):  # a copy more, where others read it
             draft.do(ComputeInline, block=view)
@@ -255,8 +258,8 @@ def _keep_sums(draft: Draft, plan: TilePlan) -> None:
         draft.do(SetScope, block=plan.block, scope="local")
 
 
-def _accumulate(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
-    """Take the sums of a tile from where they are kept, by the epilogue or a copy.
+def _accumulate(draft: Draft, plan: TilePlan, loops: _TileLoops) -> str:
+    """Take the sums of a tile from where they are kept, by the epilogue or a copy; the block that does so.
 
     Of products what takes a register tile is written out: where the cache tile is no larger its sums stay in registers
     until they are stored, for sums at places that loops count are in memory. 2048 x 1024 x 32 runs at 188 GFLOP/s with
@@ -271,13 +274,19 @@ def _accumulate(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
         names = [e.as_axis() for e in draft.block(block).write_indices[0]]
         kept = [n for n in names if n is not None and n not in fused]
         draft.do(TransformLayout, block=block, buffer=buffer, layout=(*kept, "*".join(fused)))
-    if plan.variant.turned:
-        _turn(draft, plan, loops, out)
-    else:
+    if plan.stored_lanes is None:
         draft.do(Vectorize, block=out, loop=loops.lanes)
         if is_product(plan.anchor, plan.target) and not is_costly(draft.block(out)):
             for name in loops.registers:
                 draft.do(Unroll, block=out, loop=name)
+    return out
+
+
+def _ask_for_blocks(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
+    """Have tiles ask for the next block of a panel, or where one block is of all terms for the next panel."""
+    places = [loops.blocks] if plan.still is not None else [loops.tasks, loops.blocks]
+    for operand, loop in product(plan.moving, dict.fromkeys(places)):
+        draft.do(PrefetchPanel, block=plan.block, buffer=f"{operand.name}_panel", loop=loop)
 
 
 def _ask_for_addends(draft: Draft, plan: TilePlan, loops: _TileLoops) -> None:
@@ -301,15 +310,19 @@ def _turn(draft: Draft, plan: TilePlan, loops: _TileLoops, out: str) -> None:
     """Store results in vectors along the rows of a register tile, of so many neighbouring lanes that loads are turned.
 
     `i1, j1, j2, i2, i3` -> `i1, i, j, i unrolled, j in lanes`: with a row's neighbours one after the other 774 x 648 to
-    1746 takes 15.8 ms, with those of a column 18.6 (one core of an Emerald Rapids that others use).
+    1746 takes 15.8 ms, with those of a column 18.6 (one core of an Emerald Rapids that others use). Other rows of a
+    tile are around, each as a whole.
     """
-    middle, row_tile, rows, vectors, lanes = draft.loops(out, below=loops.results)
-    row = draft.fuse(out, [row_tile, rows])
-    draft.order(out, [middle, row, vectors, lanes])
+    assert plan.stored_lanes is not None, "planned"
+    middle, *rows, vectors, lanes = draft.loops(out, below=loops.results)
+    number = len(rows) // 2
+    pairs = [pair for each in zip(rows[:number], rows[number:], strict=True) for pair in each]
+    draft.order(out, [middle, *pairs, vectors, lanes])
+    row = draft.fuse(out, pairs[-2:])
     column = draft.fuse(out, [vectors, lanes])
-    row_parts = draft.split(out, row, (0, lanes_of(plan.anchor, plan.target)))
+    row_parts = draft.split(out, row, (0, plan.stored_lanes))
     column_parts = draft.split(out, column, (0, TURNED_BYTES // element_bytes(plan.anchor.element)))
-    draft.order(out, [middle, column_parts[0], row_parts[0], column_parts[1], row_parts[1]])
+    draft.order(out, [middle, *pairs[:-2], column_parts[0], row_parts[0], column_parts[1], row_parts[1]])
     draft.do(Unroll, block=out, loop=column_parts[1])
     draft.do(Vectorize, block=out, loop=row_parts[1])
 

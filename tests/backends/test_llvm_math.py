@@ -1,5 +1,7 @@
 """Accuracy of the vector mathematics: units in the last place against double precision, and the limits."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -158,3 +160,47 @@ def test_monotone_where_it_matters() -> None:
     values = -np.linspace(0, 1e-3, 4096).astype(np.float32)
     got = apply("exp", values)
     assert got[0] == 1 and (got <= 1).all()
+
+
+def sum_with_erf(lanes: int | None, one: float = 1.0, element: str = "f32", rest: str = "%e") -> Kernel:
+    """1 + erf(x), times `rest`, of which 64 values are computed."""
+    kind, array = f"vector<{lanes}x{element}>" if lanes else element, f"memref<64x{element}>"
+    value = f"dense<{one}> : {kind}" if lanes else f"{one} : {element}"
+    text = f"""
+    func.func @apply(%in : {array} {{lw.name = "in"}}, %out : {array} {{lw.name = "out", lw.output}}) {{
+      %zero = arith.constant 0 : index
+      %end = arith.constant 64 : index
+      %step = arith.constant {lanes or 1} : index
+      %one = arith.constant {value}
+      scf.for %i = %zero to %end step %step {{
+        %x = lw_kernel.load %in[%i] : {array} -> {kind}
+        %e = math.erf %x : {kind}
+        %s = arith.addf %one, %e : {kind}
+        %y = arith.mulf %s, {rest} : {kind}
+        lw_kernel.store %y, %out[%i] : {kind}, {array}
+      }}
+      func.return
+    }}"""
+    return build(Parser(create_context(), text).parse_module(), Target(vector_bytes=64))
+
+
+@pytest.mark.parametrize("lanes", [None, 4, 16])
+def test_one_and_an_erf_are_one_function(lanes: int | None) -> None:
+    values = np.concatenate([np.linspace(-6, 6, 57), [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, 40.0]])
+    kernel = sum_with_erf(lanes, rest="%x")
+    assert "one_plus_erf" in kernel.source
+    inner = values.astype(np.float32)
+    found = kernel(inner)
+    with np.errstate(invalid="ignore"):
+        wanted = inner * (1 + erf(inner.astype(np.float64)))
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    finite = np.isfinite(wanted)
+    np.testing.assert_array_equal(np.asarray(found)[~finite], wanted[~finite].astype(np.float32))
+    np.testing.assert_allclose(np.asarray(found)[finite], wanted[finite], rtol=6e-7, atol=6e-7)
+
+
+@pytest.mark.parametrize(
+    "kernel", [partial(sum_with_erf, 16, 2.0), partial(sum_with_erf, 16), partial(sum_with_erf, 16, 1.0, "f64", "%x")]
+)
+def test_other_sums_and_erfs_that_are_read_again_are_computed_as_they_stand(kernel: Callable[[], Kernel]) -> None:
+    assert "one_plus_erf" not in kernel().source

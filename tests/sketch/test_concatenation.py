@@ -1,5 +1,7 @@
 """Concatenations: whole vectors of each part, under a condition that lanes do not tell apart."""
 
+import re
+
 import numpy as np
 import pytest
 from gpu_programs import check_interpreted
@@ -73,3 +75,24 @@ def test_a_cpu_masks_no_lane_of_rows_of_whole_vectors() -> None:
     """Masked loads of no lane, where nothing is mapped, took 27 times as long as NumPy."""
     source = lw.SearchTask(joined((64, 64), 1, 1, 0, 16, 16), target="llvm model=haswell cores=1").build().source
     assert "masked." not in source
+
+
+@pytest.mark.parametrize(
+    ("name", "piece"),
+    [
+        ("channels", None),  # nothing but single ones divides 6 and 16
+        ("halves", 2),
+        ("with_an_operator", 4),
+        ("quarters", 5),
+        ("odd", None),
+    ],
+)
+def test_pieces_between_seams_are_copied_for_themselves_on_one_core(name: str, piece: int | None) -> None:
+    """A condition of each vector takes longer than what it copies, unless threads share the loop."""
+    made = {**CASES, "quarters": lambda: joined((5, 10, 5), 1, 2, 0, 7, 9)}[name]
+    task = lw.SearchTask(made(), target="llvm cores=1 vector_bytes=64 vector_registers=32")
+    schedule = task.default_schedule
+    found_pieces = re.findall(r'loop="(?:ax|i)1" factors=0,(\d+)},lw-unroll{block="\w+" loop="(?:ax|i)10"}', schedule)
+    assert found_pieces == ([] if piece is None else [str(piece)])
+    found = task.build(schedule)(*task.reference.inputs)
+    np.testing.assert_array_equal(np.asarray(found), task.reference.expected[0])

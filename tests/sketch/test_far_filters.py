@@ -19,8 +19,8 @@ def convolution(
     return [data, kernel, topi.nn.relu(topi.nn.conv2d_nhwc(data, kernel, stride, window // 2))]
 
 
-def product(rows: int, terms: int, columns: int) -> list[te.Tensor]:
-    a, b = te.placeholder((rows, terms), name="a"), te.placeholder((terms, columns), name="b", constant=True)
+def product(rows: int, terms: int, columns: int, constant: bool = True) -> list[te.Tensor]:
+    a, b = te.placeholder((rows, terms), name="a"), te.placeholder((terms, columns), name="b", constant=constant)
     return [a, b, topi.nn.matmul(a, b)]
 
 
@@ -79,3 +79,41 @@ def test_the_untuned_choice_asks_for_panels_of_far_filters() -> None:
     tensors = convolution(14, 512, 512)
     assert "lw-prefetch-panel" in task_of(tensors, 1 << 20).default_schedule
     assert "lw-prefetch-panel" not in task_of(tensors, 1 << 23).default_schedule
+
+
+def asking_for_blocks(task: lw.SearchTask) -> list[Sketch]:
+    return [sketch for sketch in asking(task) if 'buffer="b_panel"' in sketch.template]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "asks"),
+    [
+        (product(40, 96, 300, constant=False), True),
+        (product(40, 96, 80, constant=False), False),  # the cache keeps all panels
+        (product(40, 96, 300), False),  # packed ahead: whole panels are asked for
+    ],
+)
+def test_products_ask_for_blocks_of_panels_that_are_laid_out_before_all_tiles(
+    tensors: list[te.Tensor], asks: bool
+) -> None:
+    task = task_of(tensors)
+    found = asking_for_blocks(task)
+    assert bool(found) is asks
+    assert all("_root" in sketch.name for sketch in found)
+
+
+@pytest.mark.parametrize("shape", [(40, 96, 300), (33, 131, 257), (9, 520, 101), (70, 64, 700)])
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.few(4)
+def test_products_that_ask_for_blocks_are_right(shape: tuple[int, int, int], cores: int) -> None:
+    task = task_of(product(*shape, constant=False), cores=cores)
+    sketches = asking_for_blocks(task)
+    assert sketches
+    for sketch in sketches:
+        for row in (sketch.default, *sketch.sample(np.random.default_rng(cores), 2)):
+            schedule = sketch.schedule(row)
+            kernel = task.build(schedule)
+            assert "i32 0, i32 2, i32 1)" in kernel.source, schedule
+            np.testing.assert_allclose(
+                kernel(*task.reference.inputs), task.reference.expected[0], rtol=1e-4, atol=1e-4, err_msg=schedule
+            )

@@ -20,6 +20,7 @@ from loopwright.search.sketch.likely import SURE_ON_CPU
 from loopwright.search.sketch.sketch import Sketch
 from loopwright.search.structure.anchor import anchors_in
 
+AVX512 = "llvm cores=1 vector_bytes=64 vector_registers=32"
 CPU = "llvm cores=1 vector_bytes=32 vector_registers=16"
 Workload = Callable[[], list[te.Tensor]]
 
@@ -39,6 +40,12 @@ def to_channels_last() -> list[te.Tensor]:
     return [*inputs, topi.transpose(out, (0, 2, 3, 1))]
 
 
+def costly() -> list[te.Tensor]:
+    data, kernel = te.placeholder((1, 5, 9, 9), name="data"), te.placeholder((32, 5, 3, 3), name="kernel")
+    bias = te.placeholder((32,), name="bias")
+    return [data, kernel, bias, topi.nn.gelu(topi.nn.bias_add(topi.nn.conv2d_nchw(data, kernel, 1, 1), bias))]
+
+
 def of_lines() -> list[te.Tensor]:
     data, kernel = te.placeholder((2, 6, 31), name="data"), te.placeholder((19, 6, 3), name="kernel")
     return [data, kernel, topi.nn.conv1d_ncw(data, kernel, 2, 1)]
@@ -56,6 +63,7 @@ WORKLOADS: dict[str, Workload] = {
     "pointwise": lambda: convolution(2, 7, 5, 21, 1),
     "constant": lambda: convolution(1, 5, 7, 17, 3, constant=True),
     "to channels last": to_channels_last,
+    "costly": costly,
     "lines": of_lines,
     "volumes": of_volumes,
 }
@@ -135,8 +143,11 @@ def test_lanes_that_are_a_few_apart_are_loaded_together(stride: int, cycles: flo
 
 
 def test_lanes_that_are_stored_apart_are_charged() -> None:
-    found = models(WORKLOADS["plain"])
-    assert found["ff_root"].turning > 0 and found["xx_direct"].turning == 0
+    """One by one where they are costly to compute for less than a vector of pixels, else in vectors of pixels."""
+    apart, turned = models(costly), models(WORKLOADS["plain"])
+    assert apart["ff_root"].turning > 0 == apart["xx_direct"].turning and not apart["ff_root"].turned
+    assert turned["ff_root"].turning == turned["xx_direct"].turning == 0
+    assert turned["ff_root"].turned and not turned["xx_direct"].turned
 
 
 @pytest.mark.parametrize(("channels", "dilation", "sure"), [(32, 1, True), (4, 1, False), (32, 16, False)])
@@ -249,3 +260,31 @@ def test_sums_of_one_tap_stay_in_registers() -> None:
     rows[1, tile] = sketch.holes[tile].choices.index(2)
     estimates_s = sketch.estimate(rows)
     assert estimates_s is not None and estimates_s[0] < estimates_s[1]
+
+
+@pytest.mark.parametrize(("width", "lanes"), [(32, 16), (13, 16), (7, 8), (4, 4)])
+def test_results_are_stored_in_vectors_of_pixels(width: int, lanes: int) -> None:
+    """Of tiles of a row, as many pixels as it has; lanes beyond are off."""
+    task, sketches = channel_sketches(lambda: convolution(1, 5, width - 1, 32, 3), AVX512)
+    sketch = next(one for one in sketches if one.name == "ff_root")
+    rows = sketch.sample(np.random.default_rng(0), 400)
+    found = sketch.columns(rows)
+    tile = np.minimum(found["compute_xx_tile"] * found["compute_xx_rows"], width)
+    across = found["compute_stored_lanes"]
+    assert set(across[tile >= width]) == {lanes}
+    assert np.all((across >= np.minimum(tile, 16)) & (across < np.maximum(2 * tile, 5)))
+    whole = rows[(tile >= width) & (found["compute_yy_tile"] == 1)]
+    for row in whole[:3]:
+        schedule = sketch.schedule(row)
+        kernel = task.build(schedule)
+        np.testing.assert_allclose(
+            kernel(*task.reference.inputs), task.reference.expected[0], rtol=1e-4, atol=1e-4, err_msg=schedule
+        )
+        assert "scatter" not in kernel.source, schedule
+
+
+def test_results_that_are_costly_or_lie_along_channels_are_stored_along_channels() -> None:
+    for made in (costly, to_channels_last):
+        _, sketches = channel_sketches(made, AVX512)
+        numbers = [n.name for s in sketches if "apart" not in s.name for n in s.population.derived]
+        assert sketches and "compute_stored_lanes" not in numbers
