@@ -22,6 +22,13 @@ def layer(
     return [data, kernel, bias, topi.nn.relu(topi.nn.bias_add(found, bias))]
 
 
+def volume(images: int, channels: int, extents: tuple[int, int, int], filters: int, window: int = 3) -> list[te.Tensor]:
+    """A convolution of volumes."""
+    data = te.placeholder((images, channels, *extents), name="data")
+    kernel = te.placeholder((filters, channels, window, window, window), name="kernel")
+    return [data, kernel, topi.nn.conv3d_ncdhw(data, kernel, 1, window // 2)]
+
+
 def ways(tensors: list[te.Tensor], target: str = TARGET) -> set[bool]:
     """Where sketches are by transforms, and where not."""
     return {"lw-winograd" in sketch.template for sketch in lw.SearchTask(tensors, target=target).sketches}
@@ -54,12 +61,18 @@ def test_others_are_computed_directly() -> None:
     assert ways(layer(32, 64, 14, 64), "llvm cores=2") == {False}
 
 
-@pytest.mark.parametrize(("images", "size", "window"), [(1, 8, 3), (2, 7, 7), (2, 7, 3), (3, 5, 3), (1, 10, 5)])
-@pytest.mark.few(2)
-def test_candidates_are_right(images: int, size: int, window: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("images", "size", "window", "planes"),
+    [(1, 8, 3, 0), (2, 7, 7, 0), (2, 7, 3, 0), (2, 6, 3, 3), (3, 5, 3, 0), (1, 10, 5, 0), (1, 8, 5, 2)],
+)
+@pytest.mark.few(3)
+def test_candidates_are_right(
+    images: int, size: int, window: int, planes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(WinogradModel, "gains", True)
     monkeypatch.setattr(WinogradModel, "precise", property(lambda self: self.matrices.output == window // 2 + 1))
-    task = lw.SearchTask(layer(images, 5, size, 9, window), target=TARGET)
+    tensors = volume(images, 5, (planes, size, size), 9, window) if planes else layer(images, 5, size, 9, window)
+    task = lw.SearchTask(tensors, target=TARGET)
     sketch = next(sketch for sketch in task.sketches if "winograd" in sketch.name)
     for row in (sketch.default, *sketch.sample(np.random.default_rng(size), 1)):
         found = lw.interpret(task.schedule_module(sketch.schedule(row)), *task.reference.inputs)
