@@ -23,8 +23,8 @@ MARGIN = 1.7
 """Times what transforms cost, from which on what they save is taken. Of the 39 the six that save as much take 1 / 1.14
 to 1 / 1.64 of the direct time; of twelve that save 1.2 to 1.7 times what it costs five take longer, up to 1.3 times.
 Ten others on an Emerald Rapids take 1 / 1.32 of it on one thread (1 / 1.08 to 1 / 1.83), 1 / 1.39 on two. Volumes are
-taken where they save more than it costs: six of 38 on that processor, in 1 / 1.19 to 1 / 2.08 of the direct time, where
-sixteen that save half of it and more take 0.42 to 1.43 of it the other way round."""
+taken where they save more than it costs: six of 38 on that processor, in 1 / 1.19 to 1 / 2.08 of the direct time; nine
+that save half of it and more take 1 / 0.42 to 1 / 1.43."""
 AHEAD_VECTORS_PER_CYCLE = 0.14
 """Vectors that transforms move in a cycle where channels are last and filters were transformed before, those of the
 filters among them: channels are lanes in all stages. So of the 24 convolutions 17 are taken, which take 1 / 1.41 to
