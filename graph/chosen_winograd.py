@@ -41,8 +41,9 @@ def with_winograd(grouped: Network, target: Target, known: KnownSchedules) -> Ne
 def gains_untuned(group: GroupOp, target: Target) -> bool:
     """True for a group whose convolution is expected to be faster by transforms, both ways untuned.
 
-    That is where the multiply-adds that are saved are worth it; on CPUs channels are last, on CUDA devices there is no
-    dilation: nobody has measured others.
+    That is where the multiply-adds that are saved are worth it; on CPUs channels are last: nobody has measured others.
+    On an H200 18 dilated convolutions that gain by this take 1 / 1.00 to 1 / 2.88 of the direct time, 1 / 1.80 in the
+    geometric mean.
     """
     found = convolution_of(group) if untuned_tiles(target) else None
     if found is None or dtype_of(found.inputs[0]) != "float32":
@@ -51,7 +52,7 @@ def gains_untuned(group: GroupOp, target: Target) -> bool:
     channels, filters = (given[3], made[3]) if last else (given[1], made[1])
     rows, columns = made[1:3] if last else made[2:4]
     dilation, on_cpu = dilation_of(found), target.kind == "llvm"
-    if not last if on_cpu else dilation != (1, 1):
+    if on_cpu and not last:
         return False
     model = CpuWinogradModel if on_cpu else WinogradModel
     matrices = BY_OUTPUT[UNTUNED_TILE]

@@ -58,13 +58,17 @@ def _terms(index: _Index) -> Terms | None:
 class Window:
     """A convolution's iterators, images and filters and pixels and channels and places in the window, by their names.
 
-    `sizes` has the extent of each. `data`, `kernel` and `result` are the places of what is read and written.
+    Of a volume, `planes` and `plane_taps` are those of its first axis, empty where images have two; along it no sum is
+    transformed. `sizes` has the extent of each. `data`, `kernel` and `result` are the places of what is read and
+    written.
     """
 
     image: str
     filter: str
+    planes: str
     pixel: tuple[str, str]
     channel: str
+    plane_taps: str
     tap: tuple[str, str]
     sizes: dict[str, int]
     data: Access
@@ -73,22 +77,30 @@ class Window:
 
     @property
     def extent(self) -> int:
-        """Taps along an axis."""
+        """Taps along an axis of a plane."""
         return self.sizes[self.tap[0]]
+
+    @property
+    def depth(self) -> int:
+        """Taps along planes, 1 where there are none."""
+        return self.sizes.get(self.plane_taps, 1)
+
+    @property
+    def planes_read(self) -> int:
+        """Planes of an image that windows reach, 1 where it is one."""
+        return self.sizes.get(self.planes, 1) + self.depth - 1
 
 
 def find_window(axes: Sequence[Axis], result: Access, loads: Sequence[Access]) -> tuple[Window, tuple[int, int]] | None:
     """The window of a sum of products, and which loads are of data and of the kernel; None where it is none."""
     spatial, reduced = ([a for a in axes if a.reduce == is_reduce] for is_reduce in (False, True))
     sizes = {a.name: a.extent for a in axes}
-    if len(spatial) != 4 or len(reduced) != 3 or len(loads) != 2:
+    if len(spatial) not in (4, 5) or len(reduced) != len(spatial) - 1 or len(loads) != 2:
         return None
     for data, kernel in permutations(range(2)):
         found = _matched(sizes, [a.name for a in spatial], [a.name for a in reduced], loads[data], loads[kernel])
         if found is not None and _is_plain(result, [a.name for a in spatial]):
-            image, made, pixel, channel, tap = found
-            window = Window(image, made, pixel, channel, tap, sizes, loads[data], loads[kernel], result)
-            return window, (data, kernel)
+            return Window(*found, sizes, loads[data], loads[kernel], result), (data, kernel)
     return None
 
 
@@ -101,23 +113,23 @@ def _is_plain(access: Access, names: Sequence[str]) -> bool:
 
 def _matched(
     sizes: dict[str, int], spatial: Sequence[str], reduced: Sequence[str], data: Access, kernel: Access
-) -> tuple[str, str, tuple[str, str], str, tuple[str, str]] | None:
-    """The iterators by what they are; None where they are none of a convolution."""
+) -> tuple[str, str, str, tuple[str, str], str, str, tuple[str, str]] | None:
+    """The iterators by what they are, as `Window` has them; None where they are none of a convolution."""
     sums = [e[0] for e in data.dimensions if e is not None and len(e[0]) == 2]
-    if len(sums) != 2 or None in data.dimensions:
+    if len(sums) != len(spatial) - 2 or None in data.dimensions:
         return None
-    pixel = tuple(next((n for n in names if n in spatial), "") for names in sums)
-    tap = tuple(next((n for n in names if n in reduced), "") for names in sums)
+    *planes, y, x = (next((n for n in names if n in spatial), "") for names in sums)
+    *plane_taps, ry, rx = (next((n for n in names if n in reduced), "") for names in sums)
     read = {e[0][0] for e in data.dimensions if e is not None and len(e[0]) == 1}
     images, channels = read & set(spatial), read & set(reduced)
-    filters = set(spatial) - images - set(pixel)
-    if len(images) != 1 or len(channels) != 1 or len(filters) != 1 or "" in (*pixel, *tap):
+    filters = set(spatial) - images - {*planes, y, x}
+    if len(images) != 1 or len(channels) != 1 or len(filters) != 1 or "" in (*planes, y, x, *plane_taps, ry, rx):
         return None
     (image,), (channel,), (made,) = images, channels, filters
-    if sizes[tap[0]] != sizes[tap[1]] or not _is_plain(kernel, (made, channel, *tap)):
+    if sizes[ry] != sizes[rx] or not _is_plain(kernel, (made, channel, *plane_taps, ry, rx)):
         return None
     plain_read = all(e is not None and (len(e[0]) == 2 or not e[1]) for e in data.dimensions)
-    return (image, made, (pixel[0], pixel[1]), channel, (tap[0], tap[1])) if plain_read else None
+    return (image, made, "".join(planes), (y, x), channel, "".join(plane_taps), (ry, rx)) if plain_read else None
 
 
 @dataclass
@@ -126,8 +138,8 @@ class Transforms:
 
     Transformed kernels are [position, position, channel, filter], with the parts of a larger window behind positions;
     transformed data and products have tiles last, or channels where these are last in the data. A part reads the tile
-    that is so many rows and columns further on: data have tiles beyond the last results for these, and tiles are
-    numbered by rows of as many. `taken` are names that buffers and blocks may not have.
+    that is so many planes, rows and columns further on: data have tiles beyond the last results for these, and tiles
+    are numbered by rows of as many. `taken` are names that buffers and blocks may not have.
     """
 
     window: Window
@@ -147,11 +159,23 @@ class Transforms:
         beyond = self._parts - 1
         return tuple(-(-self.window.sizes[name] // self.matrices.output) + beyond for name in self.window.pixel)
 
+    @property
+    def _of_image(self) -> int:
+        """Tiles of an image, of all its planes."""
+        rows, columns = self._tiles
+        return self.window.planes_read * rows * columns
+
+    @property
+    def _apart(self) -> dict[str, tuple[int, int]]:
+        """The parts of a window by the iterators over them: how many, and the tiles from one to the next."""
+        rows, columns = self._tiles
+        found = {"pz": (self.window.depth, rows * columns), "py": (self._parts, columns), "px": (self._parts, 1)}
+        return {name: part for name, part in found.items() if part[0] > 1}
+
     def _in_order(self, channel: str, extent: int, beyond: int = 0) -> list[tuple[str, int]]:
         """Channels and tiles, without so many of the last, in the order that data has them in."""
         last = self.window.data.dimensions[-1]
-        rows, columns = self._tiles
-        found = [(channel, extent), ("p", self.window.sizes[self.window.image] * rows * columns - beyond)]
+        found = [(channel, extent), ("p", self.window.sizes[self.window.image] * self._of_image - beyond)]
         return found[::-1] if last is not None and last[0] == (self.window.channel,) else found
 
     def write(self, label: str, out: SSAValue) -> list[Operation]:
@@ -166,7 +190,7 @@ class Transforms:
         wide = [("eps", one.tile), ("j", one.tile), *data_axes]
         data_rows = self._picked("data_rows", wide, "eps", one.b, self._pixel)
         data_pack = self._chained("data_pack", data_rows, one.b, data_axes)
-        made_axes = self._in_order("co", filters, (self._parts - 1) * (self._tiles[1] + 1))
+        made_axes = self._in_order("co", filters, sum((count - 1) * tiles for count, tiles in self._apart.values()))
         product = self._product(kernel_pack[1], data_pack[1], made_axes)
         inverse_rows = self._picked(
             "inverse_rows",
@@ -180,8 +204,8 @@ class Transforms:
         return [*(nest for nest, _ in nests), self._gathered(label, inverse[1], out, [n for n, _ in made_axes])]
 
     def _part_axes(self) -> list[tuple[str, int]]:
-        """The rows and columns of a window's parts; none where it is one."""
-        return [("py", self._parts), ("px", self._parts)] if self._parts > 1 else []
+        """The planes, rows and columns of a window's parts; none where it is one."""
+        return [(name, count) for name, (count, _) in self._apart.items()]
 
     # -- elements ------------------------------------------------------------------------------------------------------
 
@@ -194,14 +218,16 @@ class Transforms:
         if self._parts * extent > window.extent:
             beyond = [window.extent - 1 - tap for tap in taps]
         values = {window.filter: axis("co"), window.channel: axis("ci")} | dict(zip(window.tap, taps, strict=True))
+        values[window.plane_taps] = axis("pz") if window.depth > 1 else constant(0)
         return self.kernel, [_sum(e, values) for e in window.kernel.dimensions], beyond
 
     def _pixel(self, row: int) -> tuple[SSAValue, list[IndexExpr], list[IndexExpr]]:
         """The element of the data in a row of tile `p`, zero beyond the data."""
         window, (rows, columns), size = self.window, self._tiles, self.matrices.output
         images, tile = window.sizes[window.image], axis("p")
-        ranges = {"p": (0, images * rows * columns - 1), "j": (0, self.matrices.tile - 1)}
-        values = {window.image: tile // (rows * columns), window.channel: axis("c")}
+        ranges = {"p": (0, images * self._of_image - 1), "j": (0, self.matrices.tile - 1)}
+        values = {window.image: tile // self._of_image, window.channel: axis("c"), window.plane_taps: constant(0)}
+        values[window.planes] = tile // (rows * columns) % window.planes_read
         values |= {window.pixel[0]: tile // columns % rows * size, window.pixel[1]: tile % columns * size}
         values |= {window.tap[0]: constant(row), window.tap[1]: axis("j")}
         indices = [_sum(e, values).simplify(ranges) for e in window.data.dimensions]
@@ -251,7 +277,7 @@ class Transforms:
     def _product(self, kernel: SSAValue, data: SSAValue, axes: Sequence[tuple[str, int]]) -> tuple[Operation, SSAValue]:
         """Sums of products over channels and the parts of a window, for each position and tile."""
         place, parts = [axis("eps"), axis("nu")], self._part_axes()
-        tile = axis("py") * self._tiles[1] + axis("px") + axis("p") if parts else axis("p")
+        tile = sum((axis(name) * tiles for name, (_, tiles) in self._apart.items()), constant(0)) + axis("p")
         left = LoadOp(kernel, [*place, *(axis(name) for name, _ in parts), axis("ci"), axis("co")])
         right = LoadOp(data, [*place, *(axis("ci") if name == "co" else tile for name, _ in axes)])
         product = arith.MulfOp(left.result, right.result)
@@ -264,7 +290,8 @@ class Transforms:
         """Results from the tiles that they are in."""
         window, (rows, columns), size = self.window, self._tiles, self.matrices.output
         y, x = map(axis, window.pixel)
-        tile = (axis(window.image) * rows + y // size) * columns + x // size
+        plane = axis(window.image) * window.planes_read + (axis(window.planes) if window.planes else 0)
+        tile = (plane * rows + y // size) * columns + x // size
         names = [e[0][0] for e in window.result.dimensions if e is not None and e[0]]
         ranges = {name: (0, window.sizes[name] - 1) for name in names}
         where = {"p": tile.simplify(ranges), "co": axis(window.filter)}

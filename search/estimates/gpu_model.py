@@ -167,10 +167,11 @@ class GpuModel(GpuTile):
         """
         last = self.pair[1][0] if self.pair is not None else self.axes[-1].name
         for strides in (dict(span.strides) for span in operand.spans):
-            taps = max([r.extent for r in self.reduce if r.name in strides and not r.step], default=1)
-            if last in strides and taps > 1:
-                inner = c[self.axes[-1].inner].astype(np.float64)
-                return np.minimum(1.0, ((inner - 1) * strides[last] + taps) / (inner * taps))
+            among = [r for r in self.reduce if r.name in strides and r.extent > 1]
+            taps = [self._written_taps(c, r) for r in among if not r.step or self._is_long_window(r)]
+            if last in strides and taps:
+                inner, most = c[self.axes[-1].inner].astype(np.float64), reduce(np.maximum, taps)
+                return np.minimum(1.0, ((inner - 1) * strides[last] + most) / (inner * most))
         return None
 
     def _store_conflicts(self, c: Columns, operand: GpuOperand) -> Array:

@@ -46,7 +46,17 @@ def _layer_of(step: Winograd, draft: Draft, target: Target, model: type[Winograd
         return None
     pixels = (sizes[window.pixel[0]], sizes[window.pixel[1]])
     channels, filters = sizes[window.channel], sizes[window.filter]
-    layer = model(target, plan.matrices, sizes[window.image], pixels, channels, filters, window=window.extent)
+    layer = model(
+        target,
+        plan.matrices,
+        sizes[window.image],
+        pixels,
+        channels,
+        filters,
+        window=window.extent,
+        planes=sizes.get(window.planes, 1),
+        depth=window.depth,
+    )
     return layer if layer.precise and layer.moved_bytes <= MOST_BYTES else None
 
 

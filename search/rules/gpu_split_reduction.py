@@ -28,9 +28,11 @@ as are the other numbers here: 1 MiB, which one multiprocessor reads in 15 us (`
 launch."""
 FEWEST_TERMS = 4096
 """Terms of a result, at least. A choice: four for each of 1024 threads."""
-FEWEST_IN_CHAINS = 1 << 17
-"""Terms of a result where it stands in a chain that one kernel would compute otherwise. A choice: half of
-`FEWEST_ELEMENTS`."""
+FEWEST_IN_CHAINS = 3 << 14
+"""Terms of a result where it stands in a chain that one kernel would compute otherwise, however few results there are:
+1.5 times what the threads of a block keep in registers (`gpu_rows.REGISTERS`). On an H200 softmax of 1, 8 and 32 rows
+of 50257 takes 13.4, 14.6 and 15.0 us in one kernel, 7.0, 8.0 and 11.6 in parts, of 128256 31.2 and 6.9; layer norm of
+one row of 50176 13.6 and 6.9, of 32 of 40960 8.0 and 8.8; softmax of 32000 6.2 and 6.4, of 16384 4.1 and 6.7."""
 ACROSS = 32
 """Results that a block of threads has where operands are contiguous along them, about."""
 BLOCKS_PER_CORE = 4
@@ -68,11 +70,12 @@ def _worth(draft: Draft, chain: GpuChain, name: str, target: Target) -> bool:
     shape = Shape.of(draft, chain_of_one(draft.block(name)))
     if shape.along is None or find_anchor(draft.module, name) is not None:
         return False
-    single = not shape.named and shape.rows == 1  # of which threads cannot be made to join
-    if 2 * _blocks(shape) > target.cores or shape.rows * shape.terms < (FEWEST_TERMS if single else FEWEST_ELEMENTS):
+    if 2 * _blocks(shape) > target.cores:
         return False
-    alone = len(chain.reductions) == 1 and not chain.within
-    return shape.terms >= (FEWEST_TERMS if alone else FEWEST_IN_CHAINS)
+    if len(chain.reductions) > 1 or chain.within:
+        return shape.terms >= FEWEST_IN_CHAINS
+    single = not shape.named and shape.rows == 1  # of which threads cannot be made to join
+    return shape.terms >= FEWEST_TERMS and shape.rows * shape.terms >= (FEWEST_TERMS if single else FEWEST_ELEMENTS)
 
 
 def _split_all(draft: Draft, chain: GpuChain, target: Target) -> None:

@@ -71,6 +71,16 @@ def test_others_are_refused(first: int, before: int, last: int) -> None:
         lw.Schedule(unlike(first, before, last)).clamp_to_edge("padded")
 
 
+def test_what_reads_more_dimensions_than_it_writes_is_refused() -> None:
+    """It is asked of all blocks of a GPU's drafts, such as sums of the two halves of complex numbers."""
+    data = te.placeholder((6, 2), "float32", "data")
+    both = te.compute((6,), lambda x: data[x, 0] + data[x, 1], "both")
+    tensors = [data, te.compute((6,), lambda x: both[x] * both[x], "out")]
+    with pytest.raises(ScheduleError, match="block 'both' must repeat the first or the last elements of a buffer"):
+        lw.Schedule(tensors).clamp_to_edge("both")
+    assert lw.SearchTask(tensors, target="cuda model=h200").sketches
+
+
 def test_edges_are_known_by_what_is_selected() -> None:
     assert agree(unlike(0, 2, 5)) == ["out"]
 

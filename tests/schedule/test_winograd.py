@@ -45,6 +45,28 @@ def test_larger_windows_are_computed_in_parts(
     agree(layer(layout, images, rows, columns, padding, "float64", window), tile_size)
 
 
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(("window", "tile_size"), [((3, 3, 3), 2), ((1, 3, 3), 4), ((2, 5, 5), 3), ((5, 3, 3), 2)])
+@pytest.mark.parametrize(
+    ("extents", "padding"), [((2, 4, 5, 6), (1, 1, 1)), ((1, 1, 4, 4), (2, 2, 1)), ((1, 5, 8, 7), 0)]
+)
+def test_planes_of_volumes_are_added_up_as_parts_are(
+    last: bool, window: tuple[int, int, int], tile_size: int, extents: tuple[int, ...], padding: tuple[int, ...] | int
+) -> None:
+    agree(volume(last, extents, window, padding, "float64"), tile_size)
+
+
+def volume(
+    last: bool, extents: tuple[int, ...], window: tuple[int, ...], padding: tuple[int, ...] | int, dtype: str
+) -> list[te.Tensor]:
+    """A convolution of images of planes, 3 channels to 5, with a relu behind it."""
+    images, *sizes = extents
+    data = te.placeholder((images, *sizes, 3) if last else (images, 3, *sizes), dtype, "data")
+    kernel = te.placeholder((*window, 3, 5) if last else (5, 3, *window), dtype, "kernel")
+    convolve = topi.nn.conv3d_ndhwc if last else topi.nn.conv3d_ncdhw
+    return [data, kernel, topi.nn.relu(convolve(data, kernel, 1, padding))]
+
+
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
 @pytest.mark.parametrize(
     ("window", "tile_size", "images", "rows", "columns", "padding"),
@@ -115,3 +137,20 @@ def test_all_candidates_have_the_nest_that_the_step_makes(layout: str, window: i
     step = f'lw-winograd{{block="{convolution(sch)}" tile_size={tile_size}}}'
     template = f'lw-lower-te-to-loop,lw-split{{block="T_relu" loop="i1" factors=0,<n>}},{step}'
     check_replayed_features(tensors, template, (1, 2, 3))
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_all_candidates_of_a_volume_have_the_nest_that_the_step_makes(last: bool) -> None:
+    tensors = volume(last, (2, 3, 7, 6), (3, 3, 3), (1, 1, 1), "float32")
+    sch = lw.Schedule(tensors, target="cuda model=h200")
+    step = f'lw-winograd{{block="{convolution(sch)}"}}'
+    template = f'lw-lower-te-to-loop,lw-split{{block="T_relu" loop="i1" factors=0,<n>}},{step}'
+    check_replayed_features(tensors, template, (1, 2, 3))
+
+
+@pytest.mark.parametrize(("stride", "window"), [((2, 1, 1), (3, 3, 3)), (1, (3, 3, 1)), (1, (3, 1, 3))])
+def test_other_volumes_are_refused(stride: tuple[int, ...] | int, window: tuple[int, ...]) -> None:
+    data, kernel = te.placeholder((1, 4, 9, 9, 9), name="data"), te.placeholder((4, 4, *window), name="kernel")
+    sch = lw.Schedule([data, kernel, topi.nn.conv3d_ncdhw(data, kernel, stride, 1)])
+    with pytest.raises(lw.ScheduleError, match="must be a convolution of square windows of 3x3 or more that move by 1"):
+        sch.winograd(convolution(sch))

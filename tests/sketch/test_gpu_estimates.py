@@ -91,6 +91,18 @@ def test_a_window_is_loaded_once_for_all_its_taps() -> None:
     assert apart > 1.2 * beside
 
 
+def test_rows_of_a_long_window_that_are_written_out_are_loaded_once() -> None:
+    """Seven results side by side need 27 elements of a row for 21 taps, if the code of all taps is there at once."""
+    data, weight = te.placeholder((1, 256, 56, 56), name="data"), te.placeholder((256, 1, 21, 21), name="weight")
+    tensors = [data, weight, topi.nn.depthwise_conv2d_nchw(data, weight, 1, 10)]
+    tile = {"xx_inner": 7, "xx_threads": 8, "yy_threads": 4, "ry_step": 7}
+    whole, parted, looped = (
+        tiled_rows(tensors, **tile, rx_step=step, unroll=unroll) for step, unroll in ((21, 512), (7, 512), (21, 128))
+    )
+    assert parted > 1.2 * whole
+    assert looped > 1.5 * whole
+
+
 def test_scalar_copies_of_turned_vectors_ask_for_many_lines() -> None:
     """Through registers a vector is fetched at once, without them by an access for each of its elements."""
     sketch = product(4096, 4096, 1024)

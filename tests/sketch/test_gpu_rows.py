@@ -16,6 +16,7 @@ from loopwright.backends.cuda import device as cuda_device
 from loopwright.backends.cuda.nvrtc import compile_ptx
 from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.dialects.kernel import LaunchOp
+from loopwright.search.rules import gpu_split_reduction
 
 SMALL = "opencl cores=4 max_threads_per_block=64 max_shared_bytes=8192 max_vthreads=8"
 """Little of everything: rows of a few thousand elements are long."""
@@ -53,15 +54,15 @@ def launches(task: lw.SearchTask, schedule: str) -> list[tuple[tuple[int, ...], 
 @pytest.mark.parametrize("longer", [0, 2000, 60000])
 @pytest.mark.few(5)
 def test_rows_of_any_length_are_within_shared_memory(target: str, longest: int, longer: int) -> None:
-    """Or in registers, 32 elements of each thread, where shared memory is less than that."""
-    task = task_of(softmax(3, longest + longer), target)
+    """Or in registers, 32 elements of each thread, where shared memory is less than that; of rows for most blocks."""
+    task = task_of(softmax(67, longest + longer), target)
     for schedule in schedules(task):
         assert len(launches(task, schedule)) == 1
     assert ('lw-compute-inline{block="T_softmax_exp"}' in task.default_schedule) == (longer > 0)
 
 
 def test_long_rows_compile_for_cuda() -> None:
-    task = task_of(softmax(3, 60001), "cuda model=h200")
+    task = task_of(softmax(67, 60001), "cuda model=h200")
     artifact = Artifact.from_bytes(cuda_device.build(str(task.module), task.default_schedule), "cuda")
     (launch,) = artifact.kernel.launches
     assert launch.static_shared_bytes + launch.dynamic_shared_bytes < 4096
@@ -183,7 +184,7 @@ FUSED = {
     "norm_nhwc": (lambda: normalised((1, 2), 4, 28, 28, 96), lambda: normalised((1, 2), 2, 7, 5, 35)),
     "softmax_inner": (lambda: softmax(8, 128, 196, axis=1), lambda: softmax(3, 37, 45, axis=1)),
     "softmax_first": (lambda: softmax(300, 100, axis=0), lambda: softmax(37, 19, axis=0)),
-    "softmax_1d": (lambda: softmax(70000), lambda: softmax(2003)),
+    "softmax_1d": (lambda: softmax(40000), lambda: softmax(2003)),
     "softmax_short": (lambda: softmax(100000, 7), lambda: softmax(5003, 7)),
     "softmax_short_4d": (lambda: softmax(64, 12, 50, 20), lambda: softmax(17, 3, 101, 21)),
     "variance": (lambda: variance(1024, 1024), lambda: variance(13, 131)),
@@ -334,6 +335,15 @@ def test_parts_on_many_blocks_are_right_when_interpreted(name: str) -> None:
     check_interpreted(task.module, task.reference, schedules(task, count=1))
 
 
+@pytest.mark.parametrize("shape", [(1, 1999), (3, 600), (2003,)])
+@pytest.mark.few(1)
+def test_chains_in_parts_are_right_when_interpreted(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_split_reduction, "FEWEST_IN_CHAINS", 500)
+    task = task_of(softmax(*shape), H200)
+    assert len(launches(task, task.default_schedule)) == 5
+    check_interpreted(task.module, task.reference, schedules(task, count=2))
+
+
 @pytest.mark.parametrize("name", [*FUSED, *ODD])
 @pytest.mark.few(3)
 def test_matrix_features_equal_those_of_the_ir(name: str) -> None:
@@ -458,9 +468,16 @@ def test_epilogues_of_rows_in_a_batch_of_one_are_in_the_kernel() -> None:
 
 
 def test_rows_longer_than_registers_end_without_branches() -> None:
-    task = task_of(softmax(1, 50257), H200)
+    task = task_of(softmax(1, 40001), H200)
     artifact = Artifact.from_bytes(cuda_device.build(str(task.module), task.default_schedule), "cuda")
     assert "if (" not in artifact.kernel.source.replace("if ((thread_x & 31) == 0)", "")
+
+
+@pytest.mark.parametrize(("rows", "width", "kernels"), [(1, 50257, 5), (66, 50257, 5), (67, 50257, 1), (1, 49151, 1)])
+def test_few_rows_far_longer_than_registers_are_in_parts(rows: int, width: int, kernels: int) -> None:
+    """Each of the two reductions in two kernels, and one that writes."""
+    task = task_of(softmax(rows, width), H200)
+    assert len(launches(task, task.default_schedule)) == kernels
 
 
 @pytest.mark.parametrize(("size", "lanes"), [(14, {4}), (28, {16}), (20, {8, 16}), (7, {2, 4, 8, 16, 32})])
