@@ -33,18 +33,18 @@ def loop(p: KernelPrinter, op: Operation) -> None:
     p.settle_all()
     unroll = op.attributes.get(kernel.UNROLL)
     if unroll is not None:
-        p.line(p.language.unroll(_factor(unroll)))
+        p.line(p.language.unroll(factor_of(unroll)))
     start, end_text, by_text = (bound.text for bound in bounds)
     with p.scope():
         name = p.names.fresh(counter.name_hint or "i")
         p.define_literal(counter, [Expr(name, natural=lowest is not None and lowest >= 0)])
         following = f"++{name}" if by_text == "1" else f"{name} += {by_text}"
-        before = len(p.lines)
+        before, assembled = len(p.lines), p.assembled
         with p.braces(f"for ({p.type_of('index')} {name} = {start}; {name} < {end_text}; {following})"):
             _body(p, body)
-        if unroll is None and trips is not None:
-            factor = _wanted_factor(p, body, trips, len(p.lines) - before - 2)
-            if factor > 1:
+        if unroll is None:
+            factor = 1 if trips is None else _wanted_factor(p, body, trips, len(p.lines) - before - 2)
+            if factor > 1 or p.assembled > assembled:
                 p.lines.insert(before, f"{p.indent}{p.language.unroll(None if factor == trips else factor)}")
 
 
@@ -75,7 +75,8 @@ def _is_number(expression: Expr) -> bool:
     return expression.number is not None
 
 
-def _factor(attribute: object) -> int | None:
+def factor_of(attribute: object) -> int | None:
+    """Return the factor of a loop's attribute; None where it is unrolled whole."""
     if isinstance(attribute, IntegerAttr):
         return int(attribute.value.data)
     return attribute.data if isinstance(attribute, IntAttr) else None
