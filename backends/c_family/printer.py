@@ -70,7 +70,7 @@ class KernelPrinter:
         self.maps: dict[object, str] = {}
         """Names of the tensor maps that the kernel takes, by what they are made of."""
         self.assembled = 0
-        """Blocks of assembly so far, whose instructions a compiler cannot weigh."""
+        """Instructions of assembly so far, which a compiler cannot weigh when it unrolls."""
         self.done: set[Operation] = set()
         """Operations that another one was printed with."""
         self.used: dict[SSAValue, None] = {}
