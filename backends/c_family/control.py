@@ -42,13 +42,16 @@ def loop(p: KernelPrinter, op: Operation) -> None:
         before, assembled = len(p.lines), p.assembled
         with p.braces(f"for ({p.type_of('index')} {name} = {start}; {name} < {end_text}; {following})"):
             _body(p, body)
-        if unroll is None:
+        instructions = p.assembled - assembled
+        if unroll is not None:
+            factor = factor_of(unroll) or trips or 1
+        else:
             factor = 1 if trips is None else _wanted_factor(p, body, trips, len(p.lines) - before - 2)
-            instructions = p.assembled - assembled
             if instructions and trips is not None and trips * instructions <= _MOST_ASSEMBLED:
                 factor = trips
             if factor > 1 or instructions:
                 p.lines.insert(before, f"{p.indent}{p.language.unroll(None if factor == trips else factor)}")
+        p.assembled += (factor - 1) * instructions
 
 
 def _wanted_factor(p: KernelPrinter, body: Block, trips: int, statements: int) -> int:
