@@ -324,7 +324,7 @@ class Assembly:
         """Multiply what does not wait for each other by one first factor after the other, to and fro along the second.
 
         So the assembler keeps a factor for the next instruction more often: of 12 kernels with the most multiply-adds
-        0.38 of a hundred read three registers of one bank, 0.70 as they came, 0.47 as NVVM orders them.
+        3.2 of a hundred read three registers of one bank, 5.9 as they came, 3.9 as NVVM orders them.
         """
         ordered: list[str] = []
         rows: dict[str, list[str]] = {}
