@@ -1,4 +1,4 @@
-"""Which operations of a kernel are written as assembly: runs of loops that are unrolled whole, and what is between."""
+"""Operations of a kernel that are written as assembly: runs of loops that are unrolled whole, and what is between."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .assembly import Assembly, Unwritable, is_local
 from .async_copy import holds_copies_alone
 
 _LEAST = 24
-"""Multiply-adds that are worth a block of assembly."""
+"""Multiply-adds that are worth a block of assembly. A choice: depthwise windows have 25, and rows of results 56."""
 _INDICES = (arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.CmpiOp)
 
 
