@@ -69,6 +69,8 @@ class KernelPrinter:
         """Buffers in global memory that are not `restrict`, and that barriers order."""
         self.maps: dict[object, str] = {}
         """Names of the tensor maps that the kernel takes, by what they are made of."""
+        self.assembled = 0
+        """Instructions of assembly so far, which a compiler cannot weigh when it unrolls."""
         self.done: set[Operation] = set()
         """Operations that another one was printed with."""
         self.used: dict[SSAValue, None] = {}
@@ -91,6 +93,10 @@ class KernelPrinter:
         return sizes["xyz".index(axis[-1])]
 
     # -- values -------------------------------------------------------------------------------------------------------
+
+    def knows(self, value: SSAValue) -> bool:
+        """True for a value that has an expression."""
+        return value in self._values
 
     def lanes(self, value: SSAValue) -> tuple[Expr, ...]:
         """Return a value's lanes, one for a scalar; asked for once by each use."""

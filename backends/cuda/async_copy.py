@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from ...dialects import kernel
 from ..c_family import control
-from ..c_family.expression import BOTH, Expr
+from ..c_family.expression import BOTH, Expr, Place
 from ..c_family.memory import place_text, places_of
 from ..c_family.printer import Handler, KernelPrinter
 from ..unsupported import UnsupportedError
@@ -18,14 +20,14 @@ _COPY = """\
 // Copy {size} bytes to shared memory while the thread goes on.
 __device__ __forceinline__ void {name}(void* shared, const void* global) {{
     const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.{level}.shared.global [%0], [%1], {size};" ::"r"(place), "l"(global) : "memory");
+    asm volatile("{instruction} [%0], [%1], {size};" ::"r"(place), "l"(global) : "memory");
 }}"""
 _COPY_IF = """\
 // The same where `there`, else {size} bytes of zeros.
 __device__ __forceinline__ void {name}(void* shared, const void* global, bool there) {{
     const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
     const int size = there ? {size} : 0;
-    asm volatile("cp.async.{level}.shared.global [%0], [%1], {size}, %2;"
+    asm volatile("{instruction} [%0], [%1], {size}, %2;"
                  ::"r"(place), "l"(global), "r"(size) : "memory");
 }}"""
 _COPY_WHERE = """\
@@ -33,7 +35,7 @@ _COPY_WHERE = """\
 __device__ __forceinline__ void {name}(void* shared, const void* global, bool there) {{
     const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
     asm volatile("{{ .reg .pred there; setp.ne.s32 there, %2, 0;"
-                 " @there cp.async.{level}.shared.global [%0], [%1], {size}; }}"
+                 " @there {instruction} [%0], [%1], {size}; }}"
                  ::"r"(place), "l"(global), "r"((int)there) : "memory");
 }}"""
 _COPY_IF_WHERE = """\
@@ -42,7 +44,7 @@ __device__ __forceinline__ void {name}(void* shared, const void* global, bool th
     const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
     const int size = there ? {size} : 0;
     asm volatile("{{ .reg .pred asked; setp.ne.s32 asked, %3, 0;"
-                 " @asked cp.async.{level}.shared.global [%0], [%1], {size}, %2; }}"
+                 " @asked {instruction} [%0], [%1], {size}, %2; }}"
                  ::"r"(place), "l"(global), "r"(size), "r"((int)asked) : "memory");
 }}"""
 _FORMS = {
@@ -54,9 +56,8 @@ _FORMS = {
 
 
 def helper(name: str, size: str) -> str:
-    """Return the function that copies `size` bytes; past the first-level cache where the hardware can."""
-    level = "cg" if size == "16" else "ca"
-    return _FORMS[name].format(name=f"{name}_{size}", size=size, level=level)
+    """Return the function that copies `size` bytes."""
+    return _FORMS[name].format(name=f"{name}_{size}", size=size, instruction=instruction(int(size)))
 
 
 def branch(p: KernelPrinter, op: Operation) -> None:
@@ -66,8 +67,9 @@ def branch(p: KernelPrinter, op: Operation) -> None:
     some ten instructions a copy become five.
     """
     assert isinstance(op, scf.IfOp)
-    if _holds_copies_alone(op):
-        _predicated(p, op, p.atoms(op.cond)[0].text)
+    if holds_copies_alone(op):
+        for inner, asked in copies_in(p, op):
+            _copy(p, inner, asked)
     else:
         control.branch(p, op)
 
@@ -76,26 +78,28 @@ def _inside(op: scf.IfOp) -> list[Operation]:
     return [inner for inner in op.true_region.block.ops if not isinstance(inner, scf.YieldOp)]
 
 
-def _holds_copies_alone(op: scf.IfOp) -> bool:
+def holds_copies_alone(op: scf.IfOp) -> bool:
     """True for an if around copies, which may be under another one each, and what is computed for them."""
     inside = [inner for inner in _inside(op) if not inner.name.startswith(ARITHMETIC)]
     if not inside or op.results or op.false_region.blocks:
         return False
     return all(
-        isinstance(inner, kernel.AsyncCopyOp) or (isinstance(inner, scf.IfOp) and _holds_copies_alone(inner))
+        isinstance(inner, kernel.AsyncCopyOp) or (isinstance(inner, scf.IfOp) and holds_copies_alone(inner))
         for inner in inside
     )
 
 
-def _predicated(p: KernelPrinter, op: scf.IfOp, asked: str) -> None:
-    """Print what is in an if, its copies under a predicate."""
+def copies_in(p: KernelPrinter, op: scf.IfOp, around: str = "") -> Iterator[tuple[kernel.AsyncCopyOp, str]]:
+    """Print what is computed in an if around copies, and yield each with the predicate that it is under."""
+    asked = p.atoms(op.cond)[0].text
+    if around:
+        asked = p.variable("i1", "asked", Expr(f"{around} && {asked}", BOTH)).text
     for inner in _inside(op):
         if isinstance(inner, kernel.AsyncCopyOp):
-            _copy(p, inner, asked)
+            yield inner, asked
         elif isinstance(inner, scf.IfOp):
             p.consumed(inner)
-            both = Expr(f"{asked} && {p.atoms(inner.cond)[0].text}", BOTH)
-            _predicated(p, inner, p.variable("i1", "asked", both).text)
+            yield from copies_in(p, inner, asked)
         else:
             p.operation(inner)
 
@@ -115,16 +119,27 @@ def _copy(p: KernelPrinter, op: kernel.AsyncCopyOp, asked: str) -> None:
 
 def _print_copy(p: KernelPrinter, op: kernel.AsyncCopyOp, name: str, conditions: str) -> None:
     """Print a copy by a helper, that takes conditions where there are some."""
+    source, target = p.buffer(op.source), p.buffer(op.target)
+    write, read = copied_places(p, op)
+    p.helpers.add(f"{name} {op.size_bytes}")
+    places = f"{target.name} + {place_text(write)}, {source.name} + {place_text(read)}"
+    p.line(f"{name}_{op.size_bytes}({places}{conditions and f', {conditions}'});")
+
+
+def copied_places(p: KernelPrinter, op: kernel.AsyncCopyOp) -> tuple[Place, Place]:
+    """Return where a copy begins to write and to read, and note that it does."""
     if p.language.compute_capability < 80:  # type: ignore[attr-defined]
         raise UnsupportedError("sm_80 is the first architecture that copies to shared memory by itself")
-    source, target = p.buffer(op.source), p.buffer(op.target)
     (read,) = places_of(p, op.source, op.source_index, op.source_offset.data, 1, 1)
     (write,) = places_of(p, op.target, op.target_index, op.target_offset.data, 1, 1)
     p.stored.add(op.target)
     p.settle(write)
-    p.helpers.add(f"{name} {op.size_bytes}")
-    places = f"{target.name} + {place_text(write)}, {source.name} + {place_text(read)}"
-    p.line(f"{name}_{op.size_bytes}({places}{conditions and f', {conditions}'});")
+    return write, read
+
+
+def instruction(size_bytes: int) -> str:
+    """Return the instruction that copies; past the first-level cache where the hardware can."""
+    return f"cp.async.{'cg' if size_bytes == 16 else 'ca'}.shared.global"
 
 
 def commit(p: KernelPrinter, op: Operation) -> None:

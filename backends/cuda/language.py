@@ -11,6 +11,7 @@ from ..c_family.language import Language
 from ..c_family.types import bytes_of
 from ..unsupported import UnsupportedError
 from .arrival import HELPERS as ARRIVAL_HELPERS
+from .assembly import SHARED_PLACE
 from .async_copy import helper as async_copy_helper
 from .bulk_copy import helper as bulk_copy_helper
 from .dependent import SINCE, WAIT
@@ -80,6 +81,7 @@ _PLAIN_HELPERS = {
     "fma": _FMA_BF16,
     "transpose_quad": TRANSPOSE_HELPER,
     "remainder_of": REMAINDER_HELPER,
+    "shared_place": SHARED_PLACE,
 }
 BFLOAT_ARITHMETIC = 80
 """Compute capability from which bfloat16 has a multiply-add of its own (CUDA Math API, bfloat16 arithmetic)."""

@@ -13,8 +13,10 @@ from ..c_family.printer import Handler, KernelPrinter
 from ..c_family.types import element_name
 from . import dot
 from .arrival import ARRIVALS
+from .assembled import assembled
 from .async_copy import ASYNC_COPIES
 from .bulk_copy import BULK_COPIES
+from .language import Cuda
 from .matrix import MATRICES
 from .remainder import remainder
 from .transpose import transpose_quad
@@ -29,7 +31,16 @@ def own_operations(compute_capability: int) -> Mapping[type[Operation], Handler]
         kernel.TransposeQuadOp: transpose_quad,
         arith.RemUIOp: remainder,
     }
-    return {**own, **ARRIVALS, **ASYNC_COPIES, **MATRICES, **WARP_GROUPS, **BULK_COPIES, **dots}
+    return {
+        **own,
+        **assembled(Cuda.unrolled_instructions),
+        **ARRIVALS,
+        **ASYNC_COPIES,
+        **MATRICES,
+        **WARP_GROUPS,
+        **BULK_COPIES,
+        **dots,
+    }
 
 
 def shuffle(p: KernelPrinter, op: Operation) -> None:

@@ -64,6 +64,15 @@ class Estimating(Protocol):
 
 
 @runtime_checkable
+class Unfamiliar(Protocol):
+    """A space that says if cost models that ship were trained without any like it."""
+
+    @property
+    def unseen(self) -> bool:
+        """True where a model's correction of its estimates means nothing."""
+
+
+@runtime_checkable
 class Costing(Protocol):
     """A space that has an idea of how long its rows take to be built."""
 
@@ -143,6 +152,11 @@ class GuardedSpace:
     def adopts(self) -> bool:
         """True where it can take over rows of another space."""
         return isinstance(self._space, Adopting) and not self.left_out
+
+    @property
+    def unseen(self) -> bool:
+        """True where a model that has learned nothing in the search knows no more than the space's estimates."""
+        return isinstance(self._space, Unfamiliar) and self._space.unseen
 
     @property
     def is_listed(self) -> bool:

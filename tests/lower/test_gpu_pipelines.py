@@ -244,10 +244,11 @@ def is_spread(module: ModuleOp) -> bool:
     """True where steps and copies alternate; a commit of all copies stands behind the last step then."""
     source = print_cuda(module).source
     lines = source[source.index("wait_group") :].splitlines()
-    kinds = ["copy" if "copy_async" in line else "work" for line in lines if "copy_async" in line or "fmaf" in line]
+    found = filter(None, (re.search(r"copy_async|cp\.async\.c[ag]|fma", line) for line in lines))
+    kinds = ["work" if each[0] == "fma" else "copy" for each in found]
     alternates = sum(pair == ("work", "copy") for pair in pairwise(kinds)) > 0
     commit = next(number for number, line in enumerate(lines) if "commit_group" in line)
-    assert alternates != any("fmaf" in line for line in lines[commit:])
+    assert alternates != any("fma" in line for line in lines[commit:])
     assert barriers(module) == 1
     return alternates
 

@@ -72,7 +72,7 @@ def test_the_last_term_of_a_fill_is_multiplied_behind_the_barrier_of_the_next() 
     lines = loop_of_fills(source_of(task, with_numbers(sketch, **SMALL, stages=2)))
     (barrier,) = (number for number, line in enumerate(lines) if "__syncthreads" in line)
     before, behind = lines[:barrier], lines[barrier:]
-    terms = [sum("fmaf" in line for line in part) for part in (before, behind)]
+    terms = [sum("fma" in line for line in part) for part in (before, behind)]
     assert terms[0] == 7 * terms[1] > 0
     assert any("_shared[" in line for line in behind)  # the first operands of the next fill
     assert "wait_group" in before[-1]

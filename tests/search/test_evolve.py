@@ -9,6 +9,7 @@ import pytest
 from fake_space import SIZES, Failing, FakeSpace, Knowing
 
 from loopwright.search.cost_model import CostModel, Floats, make_model, relative_speed
+from loopwright.search.cost_model.protocol import Tasks
 from loopwright.search.sketch.population import Rows
 from loopwright.search.sketch.space import SpaceError
 from loopwright.search.strategies.best_of import best_of
@@ -407,3 +408,37 @@ def test_the_best_of_several_is_expected_above_their_mean() -> None:
     for count in (1, 2, 3, 9):
         assert best_of(np.array([float(count)]))[0] == pytest.approx(drawn[:, :count].max(axis=1).mean(), abs=0.04)
     assert (np.diff(best_of(np.array([1.0, 1.5, 2.0, 2.5, 100.0]))) > 0).all()
+
+
+class Estimated(FakeSpace):
+    """A space with estimates, and features by which a model likes one of two twice as well as the other."""
+
+    def __init__(self, name: str, unseen: bool, factor: float) -> None:
+        super().__init__(name)
+        self.unseen, self.factor = unseen, factor
+
+    def estimate(self, rows: Rows) -> Floats:
+        return self.factor * np.minimum(self.times(rows), 1.0)
+
+    def features(self, rows: Rows) -> npt.NDArray[np.float32]:
+        speed, liked = -np.log2(np.minimum(self.times(rows), 1.0)), np.full(len(rows), self.name == "liked")
+        return np.column_stack([super().features(rows), speed + liked]).astype(np.float32)
+
+
+class Ground:
+    """A model that ships, and likes one space better, whatever the rows."""
+
+    ready, learned = True, False
+
+    def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:
+        pass
+
+    def predict(self, features: Floats) -> tuple[Floats, Floats]:
+        return features[:, -1].astype(float), np.zeros(len(features))
+
+
+@pytest.mark.parametrize(("unseen", "factor", "liked"), [(False, 4.0, True), (True, 4.0, False), (True, 0.25, True)])
+def test_spaces_like_none_that_the_model_knows_go_by_their_estimates(unseen: bool, factor: float, liked: bool) -> None:
+    spaces = [Estimated("known", False, 1.0), Estimated("liked", unseen, factor)]
+    found = Evolution(spaces, 0).propose(Ground(), 16)
+    assert (sum(each.space == 1 for each in found) > 8) == liked

@@ -1,0 +1,110 @@
+"""Products that are written as assembly: read back as operations, they compute what the kernel computes."""
+
+import itertools
+import math
+import re
+
+import numpy as np
+import pytest
+from assembly import assembly_blocks
+from gpu_programs import check_outputs, compile_cuda
+from late_notes import noting
+from xdsl.dialects.builtin import ModuleOp
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.backends.cuda.compile import print_cuda
+from loopwright.backends.scheduled import scheduled_kernel
+from loopwright.dialects.interpret.kernel import run_kernel
+from loopwright.search.measure.reference import make_reference
+from loopwright.search.named_workloads import matmul
+
+
+def convolution(channels: int, size: int, filters: int, window: int, stride: int) -> list[te.Tensor]:
+    data = te.placeholder((1, channels, size, size), name="data")
+    kernel = te.placeholder((filters, channels, window, window), name="kernel")
+    return [data, kernel, topi.nn.relu(topi.nn.conv2d_nchw(data, kernel, stride, window // 2))]
+
+
+def batched(parts: int, rows: int, columns: int, terms: int) -> list[te.Tensor]:
+    a, b = te.placeholder((parts, rows, terms), name="A"), te.placeholder((parts, columns, terms), name="B")
+    return [a, b, topi.nn.batch_matmul(a, b, transpose_b=True)]
+
+
+CASES = {
+    "matmul": lambda: matmul(64, 96, 128),
+    "uneven matmul": lambda: matmul(61, 37, 203),
+    "3x3": lambda: convolution(8, 14, 32, 3, 1),
+    "3x3/2": lambda: convolution(8, 14, 32, 3, 2),
+    "5x5": lambda: convolution(3, 11, 16, 5, 1),
+    "batched": lambda: batched(3, 40, 24, 64),
+}
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("case", CASES)
+def test_assembly_computes_what_loops_compute(case: str) -> None:
+    task = lw.SearchTask(CASES[case], target="cuda model=h200")
+    reference, rng, blocks_seen = make_reference(task.module), np.random.default_rng(0), 0
+    for sketch in task.sketches:
+        for row in itertools.chain([sketch.default], sketch.sample(rng, 2)):
+            schedule = sketch.schedule(row)
+            module = scheduled_kernel(str(task.module), schedule)
+            with noting(schedule), assembly_blocks() as blocks:
+                print_cuda(module)
+                blocks.read_back()
+                module.verify()
+                blocks_seen += len(blocks.found)
+                if blocks.found:
+                    check_outputs(run_kernel(module, reference.inputs), reference, schedule)
+    assert blocks_seen > 0
+
+
+def default_of(tensors: list[te.Tensor], name: str) -> ModuleOp:
+    task = lw.SearchTask(lambda: tensors, target="cuda model=h200")
+    sketch = next(sketch for sketch in task.sketches if sketch.name == name)
+    return scheduled_kernel(str(task.module), sketch.schedule(sketch.default))
+
+
+def test_a_loop_around_assembly_is_not_unrolled_by_the_compiler() -> None:
+    source = print_cuda(default_of(matmul(64, 96, 128), "j")).source
+    (loop,) = (part for part in source.split("for (")[1:] if "asm volatile" in part and "fma.rn" in part)
+    assert "#pragma unroll 1\n    for (" + loop in source
+    assert "fmaf(" not in source
+
+
+def test_neighbours_in_shared_memory_are_read_at_once() -> None:
+    """Rows of 4 results read them one by one in the kernel dialect, at places that are known to be multiples of 4."""
+    source = print_cuda(default_of(convolution(8, 14, 32, 3, 1), "xx")).source
+    assert re.search(r"ld\.shared\.v[24]\.f32 \{t\d+, ", source)
+
+
+@pytest.mark.slow
+def test_architectures_take_it() -> None:
+    compile_cuda(default_of(matmul(64, 96, 128), "j"), (80, 90))
+
+
+def unrolled_assembly(source: str) -> int:
+    """The most instructions of assembly that a kernel's loops come to which are to be unrolled whole."""
+    lines, trips, most = source.splitlines(), dict[int, int](), 0
+    for number, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        trips = {depth: count for depth, count in trips.items() if depth < indent}
+        if found := re.match(r"\s*for \(int \w+ = 0; \w+ < (\d+);", line):
+            whole = lines[number - 1].strip() == "#pragma unroll"
+            trips[indent] = int(found[1]) if whole else 1
+        elif 'asm volatile("{\\n"' in line:
+            end = next(n for n in range(number, len(lines)) if lines[n].lstrip().startswith('"}"'))
+            instructions = sum("fma" in each or "ld.shared" in each for each in lines[number:end])
+            most = max(most, instructions * math.prod(trips.values()))
+    return most
+
+
+def test_loops_within_loops_are_unrolled_to_a_bound_in_all() -> None:
+    """A candidate of the seed convolution had 49 instructions in loops of 3, 3 and 16, and took 1.8 s of NVRTC."""
+    task = lw.SearchTask(lambda: convolution(64, 7, 32, 3, 1), target="cuda model=h200")
+    rng, sizes = np.random.default_rng(1), list[int]()
+    for sketch in task.sketches:
+        for row in sketch.sample(rng, 6):
+            sizes.append(unrolled_assembly(print_cuda(scheduled_kernel(str(task.module), sketch.schedule(row))).source))
+    assert 100 < max(sizes) <= 1200
