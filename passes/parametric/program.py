@@ -107,7 +107,7 @@ class Program:
 
 
 def _last_uses(graph: SizeGraph, outputs: Sequence[Size]) -> list[int]:
-    """For each value the index of the last one that uses it, behind all for outputs, -1 for what none of them needs."""
+    """For each value the index of the last one that uses it, behind all for outputs, -1 for what none needs."""
     nodes = graph.nodes
     last = [-1] * len(nodes)
     for output in outputs:

@@ -91,7 +91,7 @@ class SketchFeatures:
 
     @cached_property
     def _view(self) -> tuple[SizeGraph, NestView]:
-        """The nest of all candidates, which programs are of, and the expressions there are of it, until they are made."""
+        """The nest of all candidates, which programs are of, and the expressions there are of it, until these are."""
         graph = SizeGraph()
         try:
             with collector_paused():
