@@ -364,12 +364,12 @@ def _common(atom: Quotient | Remainder, extents: Extents) -> Size:
 
 def union(a: SizedInterval, b: SizedInterval, outer: Extents) -> SizedInterval:
     """The smallest interval that holds both, as far as the outer names bound the distance of their starts."""
-    nearest, farthest = bounds(b.low - a.low, outer)
+    nearest, farthest = (0, 0) if a.low == b.low else bounds(b.low - a.low, outer)
+    if _is_number(nearest, 0) and _is_number(farthest, 0):
+        return SizedInterval(a.low, maximum(a.extent, b.extent))
     down_a, down_b = minimum(0, nearest), minimum(0, -farthest)
     size_a = maximum(a.extent, farthest + b.extent) - down_a
     size_b = maximum(b.extent, a.extent - nearest) - down_b
-    if a.low == b.low or (_is_number(nearest, 0) and _is_number(farthest, 0)):
-        return SizedInterval(a.low, maximum(a.extent, b.extent))
     from_a = negated(less(size_b, size_a))
     low = (a.low + Index.constant(down_a)) * from_a + (b.low + Index.constant(down_b)) * negated(from_a)
     return SizedInterval(low, minimum(size_a, size_b))

@@ -256,6 +256,13 @@ class Nest:
         for access in copy.accesses:
             self.buffers.setdefault(access.buffer.name, access.buffer)
 
+    def forget(self) -> None:
+        """Take loops and stages apart, which refer to each other: they end with the nest, without a collector."""
+        for loop in [self.root, *self.root.loops_below()]:
+            for child in loop.body:
+                child.parent = None
+            loop.body.clear()
+
     def top_level(self, stage: Stage) -> Loop | Stage:
         """The outermost loop around a stage, or itself."""
         loops = stage.loops

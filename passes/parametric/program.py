@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -23,17 +24,15 @@ class Program:
     """
 
     def __init__(self, graph: SizeGraph, outputs: Sequence[Size]) -> None:
-        last_use = _last_uses(graph, outputs)
-        self.nodes = [v for v in graph.nodes if v.index in last_use]
-        """Expressions that the outputs depend on, operands first."""
         self.columns: dict[str, int] = {}
         """The slot of each column."""
         self.slots = 0
         """Slots of columns and of what is computed."""
-        self.outputs = tuple(outputs)
+        self.outputs = len(outputs)
+        """Number of outputs."""
         self._constants: dict[float, int] = {}
-        self._code: list[tuple[int, ...]] = []
-        slot_of = self._allocate(last_use)
+        self._code = array("i")
+        slot_of = self._allocate(graph, _last_uses(graph, outputs))
         self._results = [slot_of[o.index] if isinstance(o, SizeValue) else self._constant(o) for o in outputs]
 
     @property
@@ -63,35 +62,42 @@ class Program:
         """The same with the slots of constants, which are below zero as long as more slots may come."""
         return np.where(numbers < 0, self.slots - 1 - numbers, numbers)
 
-    def _allocate(self, last_use: Mapping[int, int]) -> dict[int, int]:
-        """The slot of each value by its index; that of a value nobody needs any more is given to a later one."""
-        columns = [node for node in self.nodes if node.op == "column"]
-        slot_of = {node.index: slot for slot, node in enumerate(columns)}
-        self.columns = {str(node.args[0]): slot for slot, node in enumerate(columns)}
+    def _allocate(self, graph: SizeGraph, last_use: list[int]) -> list[int]:
+        """The slot of each value by its index; that of a value nobody needs any more is given to the next one.
+
+        An operation reads its operands before it writes, so that its result may take the place of one.
+        """
+        needed = [node for node, last in zip(graph.nodes, last_use, strict=True) if last >= 0]
+        columns = [node for node in needed if node.op == "column"]
+        slot_of = [-1] * len(graph.nodes)
+        for slot, node in enumerate(columns):
+            slot_of[node.index] = slot
+            self.columns[str(node.args[0])] = slot
         slots, code, constants = len(columns), self._code, self._constants
-        free: list[int] = []
-        for node in self.nodes:
+        own, free = slots, array("i")
+        places = [0, 0, 0]
+        for node in needed:
             if node.op == "column":
                 continue
-            number = node.index
-            places: list[int] = []
-            done: list[int] = []
+            number, count = node.index, 0
             for a in node.args:
                 if type(a) is SizeValue:
-                    place = slot_of[a.index]
-                    if last_use[a.index] == number and place not in done and a.op != "column":
-                        done.append(place)
+                    index = a.index
+                    place = slot_of[index]
+                    if last_use[index] == number and place >= own:
+                        free.append(place)
+                        last_use[index] = -1  # an operand that is there twice is free once
                 else:
                     place = -1 - constants.setdefault(a, len(constants))  # type: ignore[arg-type]
-                places.append(place)
+                places[count] = place
+                count += 1
             if free:
                 slot = free.pop()
             else:
                 slot = slots
                 slots += 1
             slot_of[number] = slot
-            code.append((_NUMBER[node.op], places[0], places[len(places) > 1], places[-1], slot))
-            free += done
+            code.extend((_NUMBER[node.op], places[0], places[count > 1], places[count - 1], slot))
         self.slots = slots
         return slot_of
 
@@ -100,13 +106,16 @@ class Program:
         return -1 - self._constants.setdefault(value, len(self._constants))
 
 
-def _last_uses(graph: SizeGraph, outputs: Sequence[Size]) -> dict[int, int]:
-    """For each value that the outputs depend on the index of the last one that uses it; outputs are used to the end."""
-    end = len(graph.nodes)
-    last = {o.index: end for o in outputs if isinstance(o, SizeValue)}
-    for node in reversed(graph.nodes):  # operands are older than what is made of them
-        if node.index in last:
-            for arg in node.args:
-                if type(arg) is SizeValue and arg.index not in last:
-                    last[arg.index] = node.index
+def _last_uses(graph: SizeGraph, outputs: Sequence[Size]) -> list[int]:
+    """For each value the index of the last one that uses it, behind all for outputs, -1 for what none needs."""
+    nodes = graph.nodes
+    last = [-1] * len(nodes)
+    for output in outputs:
+        if isinstance(output, SizeValue):
+            last[output.index] = len(nodes)
+    for index in range(len(nodes) - 1, -1, -1):  # operands are older than what is made of them
+        if last[index] >= 0:
+            for arg in nodes[index].args:
+                if type(arg) is SizeValue and last[arg.index] < 0:
+                    last[arg.index] = index
     return last

@@ -64,7 +64,11 @@ def program_of_schedule(
     """
     with collector_paused():
         graph = SizeGraph()
-        return Program(graph, asked(ScheduledNests(module, target).nest(schedule, graph)))
+        nest = ScheduledNests(module, target).nest(schedule, graph)
+        program = Program(graph, asked(nest))
+        nest.forget()
+        graph.forget()
+        return program
 
 
 def replay_steps(nest: Nest, steps: Iterable[ModulePass], sizes: Sizes) -> None:

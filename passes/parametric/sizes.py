@@ -58,6 +58,12 @@ class SizeGraph:
         args = (condition, yes, no)
         return self._known["where"].get(args) or self._node("where", args)
 
+    def forget(self) -> None:
+        """Let go of all expressions, which refer to the graph: they end with it, and no collector has to find them."""
+        self.nodes.clear()
+        for known in self._known.values():
+            known.clear()
+
     def _node(self, op: str, args: tuple[Size | str, ...]) -> SizeValue:
         node = self._known[op][args] = SizeValue(self, len(self.nodes), op, args)
         self.nodes.append(node)

@@ -91,7 +91,7 @@ def run_program(
     neighbours). Machine code of a program's own took 0.3 to 0.6 for 8 to 15 on a slower one, and 0.1 to 0.25 s to
     compile, which a choice of a single schedule paid for, too.
     """
-    result = np.empty((len(program.outputs), rows), dtype=kind)
+    result = np.empty((program.outputs, rows), dtype=kind)
     places = program.results
     slots = max(1, program.slots + len(program.constants))
     size = min(max(BLOCK_ROWS, BLOCK_BYTES // 8 // slots // LANES * LANES), max(1, -(-rows // LANES)) * LANES)

@@ -58,12 +58,29 @@ class SketchFeatures:
         """Names of the columns."""
         return (*names(), PRIOR.name)
 
-    @cached_property
+    @property
     def program(self) -> Program:
         """The catalogue's features, and the ideal seconds that times are relative to."""
+        return self._programs[0]
+
+    @cached_property
+    @collector_paused()
+    def _programs(self) -> tuple[Program, Program, Program]:
+        """The features; the estimate of building, where there is one; the limits of unrolling that make a difference.
+
+        All are made at once, since the expressions that they are made of, tens of thousands, are let go then.
+        """
         graph, view = self._view
-        with collector_paused():
-            return Program(graph, [*features_of_view(view), ideal_seconds(view)])
+        seconds = build_seconds(view.nest)
+        programs = (
+            Program(graph, [*features_of_view(view), ideal_seconds(view)]),
+            Program(graph, [] if seconds is None else [seconds]),
+            Program(graph, steps_allowed(view.nest) if view.nest.target.is_gpu else []),
+        )
+        del self._view
+        view.nest.forget()
+        graph.forget()
+        return programs
 
     @cached_property
     def _estimates(self) -> Program:
@@ -73,21 +90,8 @@ class SketchFeatures:
         return Program(graph, [self._estimate(view)])
 
     @cached_property
-    def _builds(self) -> Program:
-        """The estimate of building, where there is one."""
-        graph, view = self._view
-        seconds = build_seconds(view.nest)
-        return Program(graph, [] if seconds is None else [seconds])
-
-    @cached_property
-    def _steps(self) -> Program:
-        """The limits of unrolling, as far as they make a difference."""
-        graph, view = self._view
-        return Program(graph, steps_allowed(view.nest) if view.nest.target.is_gpu else [])
-
-    @cached_property
     def _view(self) -> tuple[SizeGraph, NestView]:
-        """The nest of all candidates, which all programs are of, and the expressions there are of it so far."""
+        """The nest of all candidates, which programs are of, and the expressions there are of it, until these are."""
         graph = SizeGraph()
         try:
             with collector_paused():
@@ -102,12 +106,12 @@ class SketchFeatures:
 
     def build_seconds(self, columns: Mapping[str, npt.NDArray[np.int64]], rows: int) -> npt.NDArray[np.float64] | None:
         """Rough seconds until candidates with these columns are built, `(rows,)`; None where nobody has an idea."""
-        program = self._builds
+        program = self._programs[1]
         return np.asarray(run_program(program, columns, rows)[0], dtype=np.float64) if program.outputs else None
 
     def steps_allowed(self, columns: Mapping[str, npt.NDArray[np.int64]], rows: int) -> npt.NDArray[np.float64] | None:
         """Limits of unrolling `(limits, rows)`, as far as they make a difference; None where there are none."""
-        program = self._steps
+        program = self._programs[2]
         return np.asarray(run_program(program, columns, rows), dtype=np.float64) if program.outputs else None
 
     def __call__(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:

@@ -57,8 +57,9 @@ class Formula:
                 raise NoExpressionError(f"computed by NumPy: {error}") from error
             last = max((each.level for each in writing.mapped), default=0)
             levels = ([each for each in writing.mapped if each.level == level] for level in range(1, last + 1))
-            self._before = [_Before(graph, level) for level in levels]
+            self._before = [_Before.of(graph, level) for level in levels]
             self._program = Program(graph, [output])
+            graph.forget()
 
     def __call__(self, columns: Columns, rows: int) -> npt.NDArray[np.float64]:
         """Return what the function gives for columns of so many rows, `(rows,)`."""
@@ -72,19 +73,28 @@ class Formula:
 _TYPES = {BOOL: np.bool_, INT: np.int64, FLOAT: np.float64}
 
 
+@dataclass(frozen=True)
 class _Before:
-    """Functions of arrays whose operands are known at the same time, and the program of these."""
+    """Functions of arrays whose operands are known at the same time, and the program of these.
 
-    def __init__(self, graph: SizeGraph, functions: Sequence[Mapped]) -> None:
-        self._functions = functions
-        self.program = Program(graph, [operand.size for each in functions for operand in each.operands])
+    A function has the name of its column, and the kinds of its operands.
+    """
+
+    functions: Sequence[tuple[str, Callable[..., npt.NDArray[Any]], Sequence[int]]]
+    program: Program
+
+    @classmethod
+    def of(cls, graph: SizeGraph, functions: Sequence[Mapped]) -> _Before:
+        """Those of expressions of a graph."""
+        named = [(each.name, each.function, [operand.kind for operand in each.operands]) for each in functions]
+        return cls(named, Program(graph, [operand.size for each in functions for operand in each.operands]))
 
     def computed(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> dict[str, npt.NDArray[Any]]:
         """Return the columns that they are, by name."""
         operands, found = iter(run_program(self.program, columns, rows, np.float64)), {}
-        for each in self._functions:
-            given = zip(each.operands, operands, strict=False)
-            found[each.name] = each.function(*(array.astype(_TYPES[operand.kind]) for operand, array in given))
+        for name, function, kinds in self.functions:
+            given = zip(kinds, operands, strict=False)
+            found[name] = function(*(array.astype(_TYPES[kind]) for kind, array in given))
         return found
 
 

@@ -34,11 +34,12 @@ FAR, FAR_DRAWN, FAR_CHANGED = 1.6, 1.6, 1.35
 """Times the least estimate of all sketches from which on a sketch is not looked at: about 0.1 s for its features. Where
 rounds change candidates, of those that are drawn, and of what they become: for 5 of 40 random workloads with several
 sketches the model chose another one (an H200's) than that of the least estimate, at 1.003 to 1.29 times."""
-MOST_COMPARED = 4
+MOST_COMPARED = 2
 """Sketches of which the model compares candidates, at most, those of the least estimates, where rounds change these:
-features of another take 25 to 45 ms. Of 125 workloads (an H200), 17 of which had five such sketches, the model took the
-first by what was drawn 105 times, the second 18 times, the third and fourth once; of 292 none is chosen otherwise. On a
-core of an Emerald Rapids three of 292 are."""
+features of another take 25 to 45 ms. Of 321 workloads with such sketches (an H200) the model took the first 283 times,
+the second 34 times, another of up to eight 4 times, which it predicts to be up to 10% faster, 0.05% in the mean of all.
+On a core of an Emerald Rapids all are: of at most four three of 292 are chosen otherwise, one predicted 1.4 times as
+slow."""
 FAR_DEFAULT = 2.0
 """The same of defaults, from which on nothing of a sketch is drawn, where candidates are not changed: on CPUs, whose
 defaults the estimates have chosen. Of 264 sketches of 47 workloads (a core of an Emerald Rapids) 116 are beyond it, a

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.target import Target
+from ...passes.parametric.replay import ScheduledNests
 from ...passes.pipeline_text import parse_schedule
 from ...passes.schedule.parallel import Parallel
 from ..features.of_sketch import SketchFeatures
@@ -25,10 +26,11 @@ def as_on_one_core(sketches: Sequence[Sketch], module: ModuleOp, alone: Target, 
     third of the time so (960 channels of 7x7 on two threads 59 us by the estimates, 17 on one by the model; 192 of
     28x28 115 and 43; two virtual cores of an Emerald Rapids that share a real one).
     """
-    return [replace(sketch, describe=_described(sketch, module, alone, cores)) for sketch in sketches]
+    nests = ScheduledNests(module, alone)
+    return [replace(sketch, describe=_described(sketch, nests, module, alone, cores)) for sketch in sketches]
 
 
-def _described(sketch: Sketch, module: ModuleOp, alone: Target, cores: int) -> SketchFeatures:
+def _described(sketch: Sketch, nests: ScheduledNests, module: ModuleOp, alone: Target, cores: int) -> SketchFeatures:
     prior = sketch.prior
 
     def together(columns: Columns) -> npt.NDArray[np.float64]:
@@ -36,4 +38,4 @@ def _described(sketch: Sketch, module: ModuleOp, alone: Target, cores: int) -> S
         return prior(columns) * cores
 
     serial = [step for step in parse_schedule(sketch.template) if not isinstance(step, Parallel)]
-    return SketchFeatures(module, alone, sketch.name, serial, None if prior is None else together)
+    return SketchFeatures(module, alone, sketch.name, serial, None if prior is None else together, nests=nests)

@@ -72,7 +72,7 @@ class Population:
 
     def columns(self, rows: Rows) -> dict[str, npt.NDArray[np.int64]]:
         """The values of holes for each row, and of derived numbers once they are asked for."""
-        return _Columns({h.name: self._values[i][rows[:, i]] for i, h in enumerate(self.holes)}, self.derived)
+        return _Columns({h.name: self._values[i].take(rows[:, i]) for i, h in enumerate(self.holes)}, self.derived)
 
     def all_columns(self, rows: Rows) -> dict[str, npt.NDArray[np.int64]]:
         """The values of holes and derived numbers for each row."""
@@ -81,11 +81,18 @@ class Population:
             columns[number.name]
         return columns
 
-    def legal(self, rows: Rows, limits: Sequence[Limit] | None = None) -> Mask:
-        """Return the mask of rows that keep all limits, or those given; each is asked about what is left of them."""
-        asked_of = self.limits if limits is None else limits
+    def legal(self, rows: Rows) -> Mask:
+        """Return the mask of rows that keep all limits."""
+        return self._keeping(rows, self.limits, self._places)
+
+    def _keeping(self, rows: Rows, asked_of: Sequence[Limit], places: Mapping[str, int]) -> Mask:
+        """Return the mask of rows that keep limits; each of these is asked about what the ones before leave of them.
+
+        Rows are of the holes that are at some `places` in them; others have their defaults.
+        """
         if asked_of and (formula := self.formulas.of_limits(asked_of, self._numbers, len(rows))) is not None:
-            return np.asarray(formula(_Asked(self, rows), len(rows)) != 0)
+            return np.asarray(formula(_Asked(self, rows, places), len(rows)) != 0)
+        rows = self._around_default(rows, [self._places[name] for name in places])
         left, asked, columns = np.arange(len(rows)), len(rows), self.columns(rows)
         for limit in asked_of:
             if not len(left):
@@ -158,10 +165,11 @@ class Population:
             every = self._written_out[number]
             return every[rng.integers(len(every), size=n)] if len(every) else every
         found = np.empty((0, len(members)), dtype=np.int64)
+        places = {self.holes[member].name: place for place, member in enumerate(members)}
         batch = max(512, n)
         for _ in range(_BATCHES if group.limits else 1):
-            rows = self._around_default(_drawn_below(rng, batch, self.sizes[members]), members)
-            found = np.concatenate([found, rows[self.legal(rows, group.limits)][:, members]])
+            rows = _drawn_below(rng, batch, self.sizes[members])
+            found = np.concatenate([found, rows.compress(self._keeping(rows, group.limits, places), axis=0)])
             if len(found) >= n:
                 return found[:n]
             batch = int(np.clip(1.2 * n * batch / max(1, len(found)), 512, 4 * n + 512))
@@ -171,16 +179,16 @@ class Population:
         """More rows from few: each a random walk within the limits, from one that was drawn or from the default."""
         members = list(group.members)
         default = self.default[None]
-        if self.legal(default, group.limits)[0]:
+        if self._keeping(default, group.limits, self._places)[0]:
             found = np.concatenate([found, default[:, members]])
         if not len(found):
             return found
         walkers = self._around_default(found[np.arange(n) % len(found)], members)
         moving = np.arange(len(found) if len(found) < n else n, n)
         for _ in range(_WALK):
-            moved = self.mutate(rng, walkers[moving], members)
-            kept = self.legal(moved, group.limits)
-            walkers[moving[kept]] = moved[kept]
+            moved = self.mutate(rng, walkers.take(moving, axis=0), members)
+            kept = np.flatnonzero(self._keeping(moved, group.limits, self._places))
+            walkers[moving.take(kept)] = moved.take(kept, axis=0)
         return walkers[rng.permutation(n)][:, members]
 
     def _around_default(self, part: Rows, members: Sequence[int]) -> Rows:
@@ -199,7 +207,8 @@ class Population:
             members = list(group.members)
             if np.prod(self.sizes[members].astype(float)) <= _ENUMERATED:
                 every = _every(self.sizes[members])
-                found[number] = every[self.legal(self._around_default(every, members), group.limits)]
+                around = self._around_default(every, members)
+                found[number] = every[self._keeping(around, group.limits, self._places)]
         return found
 
     # -- changing -----------------------------------------------------------------------------------------------------
@@ -212,29 +221,37 @@ class Population:
             return rows
         shares = np.cumsum(weights / weights.sum())
         shares /= shares[-1]
+        begins = np.arange(0, rows.size, len(self.holes))
         for share in (1.0, TWICE):
-            which = np.flatnonzero(rng.random(len(rows)) < share)
+            which = begins[rng.random(len(rows)) < share]
             holes = shares.searchsorted(rng.random(len(which)), side="right")  # as `choice`, without its checks
-            exchanged = (rng.random(len(which)) < EXCHANGED) & self._has_partners[holes]
-            self._step(rng, rows, which[~exchanged], holes[~exchanged])
-            self._exchange(rng, rows, which[exchanged], holes[exchanged])
+            exchanged = (rng.random(len(which)) < EXCHANGED) & self._has_partners.take(holes)
+            stepped, moved = np.flatnonzero(~exchanged), np.flatnonzero(exchanged)
+            self._step(rng, rows.ravel(), which.take(stepped), holes.take(stepped))
+            self._exchange(rng, rows.ravel(), which.take(moved), holes.take(moved))
         return rows
 
-    def _step(self, rng: np.random.Generator, rows: Rows, which: Rows, holes: Rows) -> None:
-        old, last = rows[which, holes], self.sizes[holes] - 1
-        up = (rng.random(len(which)) < 0.5) & (old < last) | (old == 0)
-        anywhere = _below(rng, self.sizes[holes], holes.shape)
-        rows[which, holes] = np.where(rng.random(len(which)) < NEIGHBOUR, old + np.where(up, 1, -1), anywhere)
+    def _step(self, rng: np.random.Generator, flat: Rows, begins: Rows, holes: Rows) -> None:
+        """Move a hole of each row that begins at one of some places in `flat`, all rows one after the other."""
+        at, sizes = begins + holes, self.sizes.take(holes)
+        old = flat.take(at)
+        up = (rng.random(len(at)) < 0.5) & (old < sizes - 1) | (old == 0)
+        anywhere = _below(rng, sizes, holes.shape)
+        flat[at] = np.where(rng.random(len(at)) < NEIGHBOUR, old + np.where(up, 1, -1), anywhere)
 
-    def _exchange(self, rng: np.random.Generator, rows: Rows, which: Rows, holes: Rows) -> None:
+    def _exchange(self, rng: np.random.Generator, flat: Rows, begins: Rows, holes: Rows) -> None:
         """Move one hole, and another one of its axis the other way, so that their product changes least."""
-        partners = self._partners[holes]
+        if not len(begins):
+            return
+        partners = self._partners.take(holes, axis=0)
         picked = np.argmax(np.where(partners >= 0, rng.random(partners.shape), -1.0), axis=1)
-        others = partners[np.arange(len(which)), picked]
-        before = self._logs[holes, rows[which, holes]] + self._logs[others, rows[which, others]]
-        self._step(rng, rows, which, holes)
-        wanted = before - self._logs[holes, rows[which, holes]]
-        rows[which, others] = np.argmin(np.abs(self._logs[others] - wanted[:, None]), axis=1)
+        others = partners[np.arange(len(begins)), picked]
+        logs, width = self._logs.ravel(), self._logs.shape[1]
+        own, theirs = begins + holes, begins + others
+        before = logs.take(holes * width + flat.take(own)) + logs.take(others * width + flat.take(theirs))
+        self._step(rng, flat, begins, holes)
+        wanted = before - logs.take(holes * width + flat.take(own))
+        flat[theirs] = np.argmin(np.abs(self._logs.take(others, axis=0) - wanted[:, None]), axis=1)
 
     def crossover(self, rng: np.random.Generator, a: Rows, b: Rows) -> Rows:
         """Rows that take each axis, with all its tiles, from `a` or from `b`; half of them each group of holes."""
@@ -312,8 +329,12 @@ class Population:
 
 def _drawn_below(rng: np.random.Generator, count: int, sizes: Rows) -> Rows:
     """Random numbers below each of some sizes, `(count, k)`."""
-    found, several = np.zeros((count, len(sizes)), dtype=np.int64), np.flatnonzero(sizes > 1)
-    found[:, several] = _below(rng, sizes[several], (count, len(several)))
+    several = np.flatnonzero(sizes > 1)
+    drawn = _below(rng, sizes[several], (count, len(several)))
+    if len(several) == len(sizes):
+        return drawn
+    found = np.zeros((count, len(sizes)), dtype=np.int64)
+    found[:, several] = drawn
     return found
 
 
@@ -323,7 +344,9 @@ def _below(rng: np.random.Generator, sizes: Rows, shape: tuple[int, ...]) -> Row
     They are those that `integers` gives for as many bounds, in 40% of its time, but where that draws again, as it does
     for fewer than one of 10^8, so that all are as likely.
     """
-    return np.asarray(rng.integers(0, 1 << 32, size=shape, dtype=np.uint32) * sizes >> 32)
+    found = np.asarray(rng.integers(0, 1 << 32, size=shape, dtype=np.uint32) * sizes)
+    found >>= 32
+    return found
 
 
 def _every(sizes: Rows) -> Rows:
@@ -347,16 +370,22 @@ class _Columns(KnownColumns):
 
 
 class _Asked(dict[str, npt.NDArray[np.int64]]):
-    """Columns of holes, each made when it is asked for."""
+    """Columns of holes, each made when it is asked for, of rows of the holes that are at some `places` in them.
 
-    def __init__(self, population: Population, rows: Rows) -> None:
+    Others, which a limit may ask for where it does not at the defaults, have these.
+    """
+
+    def __init__(self, population: Population, rows: Rows, places: Mapping[str, int]) -> None:
         super().__init__()
         self._population = population
         self._rows = rows
+        self._at = places
 
     def __missing__(self, name: str) -> npt.NDArray[np.int64]:
         place = self._population._places[name]
-        return self._population._values[place][self._rows[:, place]]
+        if name not in self._at:
+            return np.full(len(self._rows), self._population.holes[place].default, dtype=np.int64)
+        return self._population._values[place].take(self._rows[:, self._at[name]])
 
 
 class _Recorder(dict[str, npt.NDArray[np.int64]]):

@@ -1,5 +1,6 @@
 """Features of kernels scheduled by hand, against numbers worked out on paper; expressions against plain numbers."""
 
+import gc
 import operator
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 
+import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.presets import preset_target
 from loopwright.dialects.target import Target
@@ -20,6 +22,7 @@ from loopwright.passes.parametric.program import Program
 from loopwright.search.features.catalogue import SLOTS, catalogue, described, names
 from loopwright.search.features.native import BLOCK_ROWS, LANES, run_program
 from loopwright.search.features.of_records import features_of_schedule
+from loopwright.search.features.of_sketch import SketchFeatures
 
 LLVM = preset_target("llvm cores=4 vector_bytes=32 vector_registers=16 l1_bytes=32768 l2_bytes=1048576")
 H200 = preset_target("cuda model=h200")
@@ -279,18 +282,20 @@ _BY_NUMPY: dict[str, Callable[..., Any]] = {
 }
 
 
-def _by_numpy(program: Program, columns: dict[str, npt.NDArray[np.int64]], rows: int) -> npt.NDArray[np.float32]:
-    """The outputs of a program, one expression after the other in doubles."""
+def _by_numpy(
+    graph: sz.SizeGraph, outputs: list[sz.Size], columns: dict[str, npt.NDArray[np.int64]], rows: int
+) -> npt.NDArray[np.float32]:
+    """The outputs of a graph, one expression after the other in doubles."""
     known: dict[int, npt.NDArray[np.float64]] = {}
 
     def value(size: Any) -> npt.NDArray[np.float64]:
         return known[size.index] if isinstance(size, sz.SizeValue) else np.full(rows, size, dtype=np.float64)
 
     with np.errstate(all="ignore"):
-        for node in program.nodes:
+        for node in graph.nodes:
             found = columns[str(node.args[0])] if node.op == "column" else _BY_NUMPY[node.op](*map(value, node.args))
             known[node.index] = found.astype(np.float64)
-        return np.array([value(size) for size in program.outputs], dtype=np.float32)
+        return np.array([value(size) for size in outputs], dtype=np.float32)
 
 
 @pytest.mark.parametrize("rows", (1, LANES, 3 * LANES + 5, 2 * BLOCK_ROWS + 3))
@@ -307,7 +312,7 @@ def test_machine_code_computes_what_numpy_does(rows: int) -> None:
         if isinstance(args[0], sz.SizeValue):
             pool.append(_node(graph, op, args))
     program = Program(graph, pool)
-    wanted = _by_numpy(program, columns, rows)
+    wanted = _by_numpy(graph, pool, columns, rows)
     found = run_program(program, columns, rows)
     assert not np.isfinite(wanted).all() and len(pool) > 100
     np.testing.assert_array_equal(found, wanted)
@@ -325,3 +330,40 @@ def test_equal_expressions_are_one() -> None:
     assert (x + y) is (y + x) and (x * y) * 1 is y * x and (x - x) == 0 and 0 * x == 0
     assert sz.where(1, x, y) is x and sz.minimum(x, x) is x
     assert Program(graph, [x * y + 1, 1 + y * x]).operations == 2
+
+
+def test_expressions_end_with_their_graph() -> None:
+    """Without a collector, which would have to look at all of them."""
+    gc.disable()
+    try:
+        graph = sz.SizeGraph()
+        x, y = graph.column("x"), graph.column("y")
+        found = sz.maximum(x * y + 1, x // 3)
+        program = Program(graph, [found])
+        nodes = len(graph.nodes)
+        before = _live_expressions()
+        graph.forget()
+        del x, y, found
+        assert _live_expressions() == before - nodes
+        columns = {"x": np.array([2, 9]), "y": np.array([5, 0])}
+        np.testing.assert_array_equal(run_program(program, columns, 2), [[11, 3]])
+    finally:
+        gc.enable()
+
+
+def _live_expressions() -> int:
+    return sum(type(each) is sz.SizeValue for each in gc.get_objects())
+
+
+@pytest.mark.parametrize("target", ("cuda model=h200", "llvm cores=1"))
+def test_a_sketch_keeps_programs_and_no_expressions(target: str) -> None:
+    """Seconds of builds and limits of unrolling are known when features are, of which the expressions are let go."""
+    a, b = te.placeholder((256, 256), name="a"), te.placeholder((256, 256), name="b")
+    (first, *_) = lw.SearchTask([a, b, topi.nn.matmul(a, b)], target=target).sketches
+    rows = first.population.sample(np.random.default_rng(0), 40)
+    wanted = first.features(rows)
+    described = first.describe
+    assert isinstance(described, SketchFeatures) and "_view" not in vars(described)
+    assert (first.build_seconds(rows) is None) == target.startswith("llvm")
+    assert (described.steps_allowed(first.columns(rows), len(rows)) is None) == target.startswith("llvm")
+    np.testing.assert_array_equal(first.features(rows), wanted)

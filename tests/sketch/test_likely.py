@@ -281,3 +281,13 @@ def test_neighbours_of_the_row_that_a_model_likes_best_are_compared() -> None:
     assert legal.sum() > len(best) // 2
     assert all(tuple(row) in compared for row in inside[legal].tolist())
     assert len(found.scores) == len(found.rows)
+
+
+def test_of_sketches_in_rounds_those_of_the_least_estimates_are_compared() -> None:
+    data, kernel = te.placeholder((1, 96, 27, 27), name="data"), te.placeholder((256, 96, 5, 5), name="kernel")
+    conv = topi.nn.conv2d_nchw(data, kernel, 1, 2)
+    sketches, model = lw.SearchTask([data, kernel, conv], target="cuda model=h200")._compared
+    assert model is not None and len(sketches) > likely.MOST_COMPARED
+    found = likely.compared(sketches, model)
+    assert len(found) == likely.MOST_COMPARED
+    assert all(len(each.rows) > likely.KEPT for each in found)

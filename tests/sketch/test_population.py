@@ -70,6 +70,20 @@ def test_rare_rows_of_a_large_group_are_found_by_walking() -> None:
     assert len(np.unique(rows, axis=0)) > 60
 
 
+def test_a_limit_may_ask_for_more_than_it_does_at_the_defaults() -> None:
+    """Holes that it asks for in some rows alone are of no group of its own, and have their defaults in it."""
+
+    def limit(c: Columns) -> npt.NDArray[np.bool_]:
+        large = c["x0"] * c["x1"] * c["x2"] > 8
+        return ~large | (large & (c["y"] == 1)) if np.any(large) else ~large
+
+    holes = (*(Hole(f"x{i}", tuple(range(1, 40)), 1) for i in range(3)), Hole("y", POWERS, 1))
+    population = Population(holes, (), (limit,))
+    assert [group.members for group in population.groups] == [(0, 1, 2), (3,)]
+    rows = population.sample(np.random.default_rng(0), 5000)
+    assert len(rows) == 5000 and (population.columns(rows)["x0"] > 8).any()
+
+
 def test_nothing_legal_gives_nothing() -> None:
     holes = tuple(Hole(f"x{i}", POWERS, 1) for i in range(5))
     population = Population(holes, (), (lambda c: c["x0"] + c["x1"] + c["x2"] + c["x3"] + c["x4"] < 0,))
@@ -208,7 +222,7 @@ def test_a_limit_is_asked_about_what_those_before_have_left() -> None:
         asked.clear()
         wanted = np.all([limit(population.columns(every)) for limit in limits], axis=0)
         asked.clear()
-        np.testing.assert_array_equal(population.legal(every, limits), wanted)
+        np.testing.assert_array_equal(Population(holes, (), limits).legal(every), wanted)
         assert asked == counts
     assert population.legal(every[:0]).shape == (0,)
 
