@@ -148,7 +148,8 @@ class TileModel:
 
     `outer` are axes that are not tiled, and their extents. Axes that became lanes together are one axis here, under one
     name. `packed` are the elements that are laid out anew before the reduction, all at once, `pack_cycles` the cycles
-    of one, in a tile or before; `turning` are the cycles of an epilogue that writes along another axis. `panels` are
+    of one, in a tile or before; `turning` are the cycles of an epilogue that writes along another axis, `copied` those
+    of one core for operands that are padded or laid out by phases before all tiles. `panels` are
     the places of the operands that each tile packs for itself; axes that are `whole` are extended to whole register
     tiles. Sets of the second-level cache are counted where it `asks_sets`, which is where rows may be packed: elsewhere
     the model that ships chose worse with them (a dilated convolution of 14x14x2048 34.8 ms for 24.9). Along `windows` a
@@ -174,6 +175,7 @@ class TileModel:
     pack_cycles: float = PACK_CYCLES
     packed: int = 0
     turning: float = 0.0
+    copied: float = 0.0
     panels: tuple[int, ...] = ()
     whole: frozenset[str] = frozenset()
     asks_sets: bool = False
@@ -421,7 +423,7 @@ class TileModel:
         cycles = cycles + self.packed * (self.pack_cycles + FAR_PACK_CYCLES * far) / self.target.cores
         if self.padded_inline:
             cycles = cycles * PADDED_INLINE
-        cycles = cycles + (self.turning + TURNED_CYCLES * self._turned_vectors(c)) / self.target.cores
+        cycles = cycles + (self.turning + self.copied + TURNED_CYCLES * self._turned_vectors(c)) / self.target.cores
         return np.asarray(cycles / CYCLES_PER_S)
 
     def _turned_vectors(self, c: Columns) -> Array:

@@ -138,6 +138,15 @@ class TilePlan:
         return channels and deep and terms >= LONG_SUM and not self.variant.windows
 
     @property
+    def pads_ahead(self) -> tuple[str, ...]:
+        """The blocks that pad operands ahead of all tiles: neither where these are read, nor as they are packed."""
+        if self.variant.inline_pads:
+            return ()
+        phases = {window.pad for window in self.variant.phases}
+        packed = self.packed if self.panel_width is not None else frozenset()
+        return tuple(pad for pad in self.anchor.pads if pad not in phases and pad not in packed)
+
+    @property
     def is_streamed(self) -> bool:
         """True for lanes along channels of convolutions of one tap, channels last, whose filters may be packed ahead.
 

@@ -39,6 +39,7 @@ from ..structure.anchor import Anchor, Operand
 from ..structure.padding import padded_windows
 from ..structure.strides import WIDEST_STRIDE, accesses, output_bytes
 from ._ahead import pack_ahead
+from ._copied_ahead import cycles_ahead
 from ._lanes import is_costly, lanes_of, sharing_pays
 from ._structures import tile_anchors
 from ._tile_model import tile_model
@@ -111,7 +112,7 @@ class _TileLoops:
 
 def _write(draft: Draft, plan: TilePlan) -> TileModel:
     """Apply all steps of a plan; the model of what came out."""
-    model = tile_model(plan)  # before arguments that are packed ahead are replaced
+    model = tile_model(plan, cycles_ahead(draft, plan))  # before arguments that are packed ahead are replaced
     views = [w.block_name for o in plan.anchor.operands for w in writers(o.buffer) if is_view(w) and keeps_rows(w)]
     draft.add(*plan.numbers)
     draft.sure += plan.is_sure or plan.is_line or plan.is_streamed or is_product(plan.anchor, plan.target)
@@ -121,7 +122,7 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
         _keep_sums(draft, plan)
         _extend(draft, plan)
     panels = _pack(draft, plan)
-    _pad(draft, plan, panels)
+    _pad(draft, plan)
     loops = _tile(draft, plan)
     if plan.still is None:
         _keep_sums(draft, plan)
@@ -204,14 +205,13 @@ def _in_blocks(plan: TilePlan, reduce: Sequence[str]) -> tuple[list[Part], list[
     return [[f"{n}/", plan.block_steps] for n in reduce], [[f"{n}%", plan.block_steps] for n in reduce]
 
 
-def _pad(draft: Draft, plan: TilePlan, panels: list[str]) -> None:
+def _pad(draft: Draft, plan: TilePlan) -> None:
     """Padding where it is read, or as it is packed, or ahead of all."""
-    phases = {window.pad for window in plan.variant.phases}
     for pad in plan.anchor.pads:
-        if plan.variant.inline_pads or pad in phases or (panels and pad in plan.packed):
-            draft.do(ComputeInline, block=pad)
-        else:
+        if pad in plan.pads_ahead:
             spread(draft, pad, plan.target)
+        else:
+            draft.do(ComputeInline, block=pad)
 
 
 def _tile(draft: Draft, plan: TilePlan) -> _TileLoops:
