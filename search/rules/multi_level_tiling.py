@@ -115,7 +115,9 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     model = tile_model(plan, cycles_ahead(draft, plan))  # before arguments that are packed ahead are replaced
     views = [w.block_name for o in plan.anchor.operands for w in writers(o.buffer) if is_view(w) and keeps_rows(w)]
     draft.add(*plan.numbers)
-    draft.sure += plan.is_sure or plan.is_line or plan.is_streamed or is_product(plan.anchor, plan.target)
+    draft.sure += any(
+        (plan.is_sure, plan.is_line, plan.is_streamed, plan.leaves_out, is_product(plan.anchor, plan.target))
+    )
     draft.in_rounds |= plan.is_streamed
     draft.limits += block_limits(plan)
     if plan.still is not None:
