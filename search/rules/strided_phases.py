@@ -47,7 +47,8 @@ def _strided(anchor: Anchor, target: Target) -> Operand | None:
     """The operand that alone moves along the last axis of the results, by a few elements at a time; None without.
 
     None also where each of its elements is read once, by one tap alone, and where enough results are made of each for
-    vectors along these, or for copies of each window to pay: filters of one group, a vector of them and more. Rows of
+    vectors along these, or for copies of each window to pay: filters of one group, a vector of them and more. Of
+    seven random layers with 16 to 32 filters a group six take 1 / 1.07 to 1 / 2.3 of the time so, one 1 / 0.88. Rows of
     two or three leave most lanes idle, and are faster so than copies all the same: 384 channels of 13x6 apart, 5x5/2,
     take 37 us an image for 272 (one core of a Zen 5).
     """
@@ -59,8 +60,8 @@ def _strided(anchor: Anchor, target: Target) -> Operand | None:
     slide = next((each for each in operand.slides if each.dimension == len(operand.indices) - 1), None)
     if slide is None or slide.place != last or any(last.name in e.axes() for e in operand.indices[:-1]):
         return None
-    in_groups = any(anchor.run_of(a.name) > 1 for a in anchor.spatial)
-    few = anchor.kept_results(operand) < lanes or in_groups
+    filters = max(anchor.run_of(a.name) for a in anchor.spatial)
+    few = (filters if filters > 1 else anchor.kept_results(operand)) < lanes
     return operand if 1 < slide.stride <= WIDEST_STRIDE and slide.tap.extent > slide.stride and few else None
 
 

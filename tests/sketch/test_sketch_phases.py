@@ -65,8 +65,9 @@ def test_vectors_are_read_in_place() -> None:
         lambda: convolution(4, 23, 4, 1, 2, groups=4),  # each element is read once
         lambda: convolution(4, 49, 4, 7, 6, groups=4),  # too far apart to load vectors of
         lambda: convolution(4, 23, 32, 3, 2),  # filters enough for lanes along them
+        lambda: convolution(4, 23, 32, 3, 2, groups=2),  # in each group
     ],
-    ids=["unit", "one tap", "far", "filters"],
+    ids=["unit", "one tap", "far", "filters", "groups"],
 )
 def test_others_are_read_as_they_are(tensors: Callable[[], list[te.Tensor]]) -> None:
     task = lw.SearchTask(tensors, target=WIDE)
