@@ -2,7 +2,7 @@
 
 `--half later` measures those of `later_cases.py`, which were listed when rules and models were done, `--half drawn
 --seed N` those of shapes that are drawn at random (`drawn_cases.py`), `--half one-tap` convolutions of one tap
-(`one_tap_cases.py`).
+(`one_tap_cases.py`), `--half families --seed N` convolutions of drawn families (`conv_families.py`).
 
     python benchmarks/operators.py --target cuda --trials 64 --output operators.jsonl
 
@@ -35,6 +35,7 @@ from typing import Any
 
 import gpu
 import numpy as np
+from conv_families import families
 from drawn_cases import drawn
 from in_onnxruntime import session_of
 from later_cases import LATER
@@ -48,8 +49,8 @@ from loopwright.backends.arrays import aligned_copy, aligned_empty
 from loopwright.search.sketch.likely import likeliest_candidate
 
 Row = dict[str, Any]
-HALVES = ("held-out", "shown", "later", "drawn", "one-tap")
-"""Lists of cases in the order they are measured; the last three are measured where they are asked for by name."""
+HALVES = ("held-out", "shown", "later", "drawn", "one-tap", "families")
+"""Lists of cases in the order they are measured; the last four are measured where they are asked for by name."""
 PEERS = ("peer_s", "torch_s", "onnxruntime_s")
 """Timers of others, the faster of which is the peer."""
 AT_LEAST_S = {False: 0.005, True: 0.002}
@@ -120,7 +121,10 @@ def _options() -> argparse.Namespace:
 
 
 def _cases(options: argparse.Namespace) -> tuple[Case, ...]:
-    return (*CASES, *LATER, *drawn(options.seed), *(one_tap() if "one-tap" in options.half else ()))
+    more = (*(one_tap() if "one-tap" in options.half else ()),)
+    if "families" in options.half:
+        more = (*more, *families(options.seed))
+    return (*CASES, *LATER, *drawn(options.seed), *more)
 
 
 def _asked(case: Case, options: argparse.Namespace) -> bool:

@@ -12,6 +12,7 @@ from ..sketch import arrays as np
 from ..sketch.hole import Columns, once
 from ..structure.padding import PaddedWindow
 from .cache_traffic import KEPT, Loop, Operand, bytes_into
+from .row_reuse import RowWindow, row_windows
 
 Array = npt.NDArray[np.float64]
 
@@ -152,7 +153,8 @@ class TileModel:
 
     `outer` are axes that are not tiled, and their extents. Axes that became lanes together are one axis here, under one
     name. `packed` are the elements that are laid out anew before the reduction, all at once, `pack_cycles` the cycles
-    of one, in a tile or before; `turning` are the cycles of an epilogue that writes along another axis. `panels` are
+    of one, in a tile or before; `turning` are the cycles of an epilogue that writes along another axis, `copied` those
+    of one core for operands that are padded or laid out by phases before all tiles. `panels` are
     the places of the operands that each tile packs for itself; axes that are `whole` are extended to whole register
     tiles. Sets of the second-level cache are counted where it `asks_sets`, which is where rows may be packed: elsewhere
     the model that ships chose worse with them (a dilated convolution of 14x14x2048 34.8 ms for 24.9). Along `windows` a
@@ -179,6 +181,7 @@ class TileModel:
     pack_cycles: float = PACK_CYCLES
     packed: int = 0
     turning: float = 0.0
+    copied: float = 0.0
     panels: tuple[int, ...] = ()
     whole: frozenset[str] = frozenset()
     asks_sets: bool = False
@@ -407,14 +410,18 @@ class TileModel:
             middle = middle * c[axis.middle]
         fmas = rows * vectors
         steps = (self._register_tiles(c) if self.sure else tasks * middle) * total
-        loads = sum((self._loads(c, operand, vectors) for operand in self.operands), np.zeros(len(rows)))
+        loads = self._loaded(c, vectors)
         slowed = steps * self._slowed(c)
         shown = STREAMED_LOAD_CYCLES * loads + STREAMED_STEP_CYCLES if self.streamed else 0.0
         arithmetic = slowed * (np.maximum(fmas / self.target.fma_per_cycle, FMA_LATENCY) + shown)
         transfers, ahead = self._transfers(c)
         moves = slowed * loads / self.target.loads_per_cycle + transfers + steps * self._lost(c)
         stored = self._stored((middle == 1) & (block >= total))
-        around = LOOP_CYCLES / self._unrolled(c) + stored * fmas / np.maximum(block, 1.0)
+        around = (
+            LOOP_CYCLES / self._unrolled(c)
+            + stored * fmas / np.maximum(block, 1.0)
+            + self._kept_apart(c, vectors, fmas)
+        )
         balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
         waited = WAITED * transfers if self.sure else 0.0
         taken = np.maximum(np.maximum(arithmetic, moves), ahead) + waited + steps * around
@@ -427,25 +434,45 @@ class TileModel:
         cycles = cycles + self.packed * (self.pack_cycles + FAR_PACK_CYCLES * far) / self.target.cores
         if self.padded_inline:
             cycles = cycles * PADDED_INLINE
-        turned = TURNED_CYCLES * self._turned_vectors(c) + TURNED_RUN_CYCLES * self._turned_runs(c)
-        cycles = cycles + (self.turning + turned) / self.target.cores
+        cycles = cycles + (self.turning + self.copied + self._turned_cycles(c)) / self.target.cores
         return np.asarray(cycles / CYCLES_PER_S)
 
-    def _turned_vectors(self, c: Columns) -> Array:
-        """Vectors of results that are stored along the last rows, those of each cache tile for themselves."""
-        if not self.turned:
-            return np.zeros(len(c[self.lanes]))
-        tile = np.minimum(c[self.rows[-1].middle] * c[self.rows[-1].inner], self.rows[-1].extent)
-        return np.asarray(self._turned_runs(c) * np.ceil(tile / (self.target.vector_bytes // self.element_bytes)))
+    def _row_windows(self, operand: Operand) -> list[RowWindow]:
+        """The windows along rows of an operand that is read in vectors, each for one row of sums alone.
 
-    def _turned_runs(self, c: Columns) -> Array:
-        """Runs of such vectors, each of a row of a cache tile."""
+        Vectors that several filters use are few beside the arithmetic: there this decides between equals, and what is
+        chosen is another one for better and worse (32 channels of 32x32x32 to 64 40 ms for 18, one core of a Zen 5).
+        """
+        if self.vector.name not in operand.axes or any(axis.name not in operand.axes for axis in self.rows):
+            return []
+        rows = {axis.name: axis.inner for axis in self.rows}
+        return row_windows(operand, rows, [(axis.name, axis.unroll) for axis in self.reduce])
+
+    def _loaded(self, c: Columns, vectors: Array) -> Array:
+        """Loads of a reduction step of the register tile, those of rows that taps share once."""
+        loads = np.zeros(len(vectors))
+        for operand in self.operands:
+            parts = [window.part_loaded(c) for window in self._row_windows(operand)]
+            loads = loads + prod(parts, start=self._loads(c, operand, vectors))
+        return np.asarray(loads)
+
+    def _kept_apart(self, c: Columns, vectors: Array, sums: Array) -> Array:
+        """Cycles of a step for vectors that are read again by the next tap, and that no register keeps."""
+        free, cycles = self.target.vector_registers - 1 - sums, np.zeros(len(sums))
+        for operand in self.operands:
+            for window in self._row_windows(operand):
+                cycles = cycles + window.kept_cycles(c, self._loads(c, operand, vectors), free)
+        return np.asarray(cycles)
+
+    def _turned_cycles(self, c: Columns) -> Array:
+        """Cycles to store results along the last rows: of their vectors, and of runs of these, rows of cache tiles."""
         if not self.turned:
             return np.zeros(len(c[self.lanes]))
         *others, last = self.rows
         tile = np.minimum(c[last.middle] * c[last.inner], last.extent)
         rest = prod(extent for _, extent in self.outer) * prod(axis.extent for axis in others) * self.vector.extent
-        return np.asarray(np.ceil(last.extent / tile) * rest)
+        vectors = np.ceil(tile / (self.target.vector_bytes // self.element_bytes))
+        return np.asarray(np.ceil(last.extent / tile) * rest * (TURNED_CYCLES * vectors + TURNED_RUN_CYCLES))
 
     def _stored(self, once: npt.NDArray[np.bool_]) -> Array:
         """Cycles to load and store an accumulator, which stays in a register where it is done at `once`."""

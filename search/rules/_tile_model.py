@@ -18,8 +18,8 @@ from ._tile_plan import TilePlan
 from ._tile_variants import SHORTEST_LINE, elements_in_a_row, is_product
 
 
-def tile_model(plan: TilePlan) -> TileModel:
-    """Return the model of a plan's candidates."""
+def tile_model(plan: TilePlan, copied: float = 0.0) -> TileModel:
+    """Return the model of a plan's candidates, before whose tiles copies take so many cycles of one core."""
     vector = plan.variant.vector
     extents = {a.name: a.extent for a in (*plan.anchor.spatial, *plan.anchor.reduce)}
     panels = [*plan.moving, *([plan.still] if plan.still is not None else [])]
@@ -50,6 +50,7 @@ def tile_model(plan: TilePlan) -> TileModel:
         pack_cycles=PACK_CYCLES if in_vectors else APART_PACK_CYCLES,
         packed=packed,
         turning=plan.turning,
+        copied=copied,
         panels=tuple(place for place, o in enumerate(plan.anchor.operands) if o in _packed_in_tiles(plan)),
         whole=frozenset(plan.padded),
         asks_sets=row_operand(plan.anchor, vector) is not None,

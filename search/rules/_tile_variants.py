@@ -154,8 +154,9 @@ def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = (
             asked = panel == "ahead" and not runs and not phases and _panels_pay(anchor, target, group)
             if asked or (is_product(anchor, target) and _panel_stays(anchor, target)):
                 yield Variant(group, panel, False, runs=runs, at_once=True, panels_asked=asked)
-            if anchor.pads and (panel == "direct" or left_out(windows, group)):
-                yield Variant(group, panel, True, runs=runs, windows=left_out(windows, group), phases=phases)
+            leaving = _left_out_unpacked(anchor, windows, group, panel)
+            if anchor.pads and (panel == "direct" or leaving):
+                yield Variant(group, panel, True, runs=runs, windows=leaving, phases=phases)
             if panel != "direct" and row_operand(anchor, group) is not None:
                 yield Variant(group, panel, False, packs_rows=True)
     if (rows := rows_as_lanes(within, target)) is not None:
@@ -168,11 +169,20 @@ def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = (
 
 
 def left_out(windows: Sequence[PaddedWindow], vector: Sequence[Axis]) -> tuple[PaddedWindow, ...]:
-    """The windows along which tiles leave out the steps that read padding alone: with pixels in lanes along none."""
+    """The windows along which tiles leave out the steps that read padding alone, where much is: those of no lanes."""
     lanes = {axis.name for axis in vector}
     pixels = [window for window in windows if not window.moves_back]
-    some = part_read(pixels) <= MUCH_PADDING and lanes.isdisjoint(window.spatial for window in pixels)
-    return tuple(pixels) if some else ()
+    if part_read(pixels) > MUCH_PADDING:
+        return ()
+    return tuple(window for window in pixels if window.spatial not in lanes)
+
+
+def _left_out_unpacked(
+    anchor: Anchor, windows: Sequence[PaddedWindow], group: Sequence[Axis], panel: str
+) -> tuple[PaddedWindow, ...]:
+    """The same but for windows of what is packed, whose padding is written into panels as any pixel is."""
+    packed = {operand.name for operand in vector_operands(anchor, group)} if panel != "direct" else set()
+    return left_out([window for window in windows if window.pad not in packed], group)
 
 
 def phases_apart(windows: Sequence[PaddedWindow], vector: Sequence[Axis]) -> tuple[PaddedWindow, ...]:

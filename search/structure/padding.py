@@ -45,7 +45,12 @@ class PaddedWindow:
         return self.dilation < 0
 
     def part(self, tile: int, taps: int) -> float:
-        """The part of steps in which a tile of neighbours, with so many taps at a time, has something but padding."""
+        """The part of steps in which a tile of neighbours, with so many taps at a time, has something but padding.
+
+        Of all places and taps in one tile each is written out by itself, and left out where it is padding.
+        """
+        if tile >= self.extent and taps >= self.taps:
+            tile = taps = 1
         first = np.arange(0, self.extent, tile)
         last = np.minimum(first + tile, self.extent) - 1
         one = np.arange(0, self.taps, taps)

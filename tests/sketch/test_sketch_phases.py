@@ -28,6 +28,8 @@ PHASES: dict[str, Callable[[], list[te.Tensor]]] = {
     "few filters": lambda: convolution(5, 21, 3, 5, 2),
     "no padding": lambda: convolution(4, 25, 4, 3, 2, groups=4, pad=0),
     "every third": lambda: convolution(2, 31, 2, 5, 3, groups=2),
+    "rows of three": lambda: convolution(4, 6, 4, 5, 2, groups=4, batch=2),
+    "rows of two": lambda: convolution(3, 3, 3, 3, 2, groups=3),
     "every fourth, fewer taps than two steps": lambda: convolution(2, 41, 2, 7, 4, groups=2),
 }
 
@@ -63,9 +65,9 @@ def test_vectors_are_read_in_place() -> None:
         lambda: convolution(4, 23, 4, 1, 2, groups=4),  # each element is read once
         lambda: convolution(4, 49, 4, 7, 6, groups=4),  # too far apart to load vectors of
         lambda: convolution(4, 23, 32, 3, 2),  # filters enough for lanes along them
-        lambda: convolution(4, 5, 4, 3, 2, groups=4),  # rows of three
+        lambda: convolution(4, 23, 32, 3, 2, groups=2),  # in each group
     ],
-    ids=["unit", "one tap", "far", "filters", "short"],
+    ids=["unit", "one tap", "far", "filters", "groups"],
 )
 def test_others_are_read_as_they_are(tensors: Callable[[], list[te.Tensor]]) -> None:
     task = lw.SearchTask(tensors, target=WIDE)
