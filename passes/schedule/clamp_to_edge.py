@@ -126,9 +126,11 @@ def edges_of(block: BlockOp) -> Edges | None:
     if len({load.buffer for load in loads}) != 1 or len(loads) not in (2, 3) or any(load.positions for load in loads):
         return None
     shape, own = buffer_shape(loads[0].buffer), block.write_indices[0]
+    if len(own) != len(shape):
+        return None
     places = [[n for n, index in enumerate(load.indices.data) if index != own[n]] for load in loads]
     moved = {n for found in places for n in found}
-    if len(own) != len(shape) or len(moved) != 1:
+    if len(moved) != 1:
         return None
     (dimension,) = moved
     return _edges(block, dimension, own[dimension], shape[dimension])
