@@ -78,7 +78,7 @@ def try_operator(target: str, seed: int, place: int) -> Outcome:
             made = ours(last, other)
     except te.ExpressionError as error:
         return Outcome("refused", str(error))
-    uses = said.endswith("z")
+    uses = "z" in said
     tensors = [*tensors[:-1], *([other] if uses else []), made]
     try:
         wrong, schedule = _first_wrong(case, tensors, theirs, target, dtype, uses, r)
@@ -109,8 +109,10 @@ def _first_wrong(
     device = "cuda" if target.startswith("cuda") else "cpu"
     wide = [torch.from_numpy(x.astype(np.float64)).to(device) for x in inputs]
     with torch.no_grad():
-        result = theirs(case.operator.peer(torch, wide[:-1] if uses else wide)(), wide[-1]).double().cpu().numpy()
-    return _difference(np.asarray(made), result, task, dtype), schedule
+        before = case.operator.peer(torch, wide[:-1] if uses else wide)()
+        typical = float(before.double().square().mean().sqrt())
+        result = theirs(before, wide[-1]).double().cpu().numpy()
+    return _difference(np.asarray(made), result, task, dtype, typical), schedule
 
 
 def _random(tensor: te.Tensor, rng: np.random.Generator) -> Any:
@@ -121,7 +123,8 @@ def _random(tensor: te.Tensor, rng: np.random.Generator) -> Any:
     return rng.uniform(-1.0, 1.0, tensor.shape).astype(kind)
 
 
-def _difference(made: Any, right: Any, task: lw.SearchTask, dtype: str) -> str | None:
+def _difference(made: Any, right: Any, task: lw.SearchTask, dtype: str, typical: float) -> str | None:
+    """Say where a result is wrong; `typical` is the mean of what the epilogue is computed from."""
     if made.shape != right.shape:
         return f"shape {made.shape} for {right.shape}"
     func = next(f for f in task.module.ops if isinstance(f, FuncOp))
@@ -132,7 +135,6 @@ def _difference(made: Any, right: Any, task: lw.SearchTask, dtype: str) -> str |
         right = np.where((right < fits.min) | (right > fits.max), made, right)  # one that overflowed on its way
     else:
         eps = float(ml_dtypes.finfo(made.dtype if dtype == "int8" else dtype).eps)
-        typical = float(np.sqrt(np.mean(np.square(right)))) if right.size else 0.0
         atol = max(atol, ROUNDINGS * (growth(func) + 4 * eps) * max(typical, 1e-3))
         rtol = max(rtol, ROUNDINGS * growth(func))
     off = np.abs(made.astype(np.float64) - right)
