@@ -178,6 +178,23 @@ class Sample:
         network = RandomNetwork(self.network.layers, self.network.steps, [self.network.outputs[n] for n in outputs])
         return Sample(network.eval(), self.inputs, [self.wanted[n] for n in outputs], self.dtype)
 
+    def doubled(self) -> Sample | None:
+        """The same on inputs of twice as many rows, each there twice; None where the network takes no others."""
+        inputs = [torch.cat([x, x]) for x in self.inputs]
+        try:
+            with torch.no_grad():
+                plain = listed(copy.deepcopy(self.network).cpu()(*inputs))
+                wide = [x.double() if x.is_floating_point() else x for x in inputs]
+                exact = listed(copy.deepcopy(self.network).cpu().double()(*wide))
+        except (RuntimeError, IndexError, TypeError, ValueError):
+            return None
+        wanted = [
+            Number(p, e, e + n.tolerance(self.dtype) / ROUNDINGS if n.is_float else e)
+            for p, e, n in zip(plain, exact, self.wanted, strict=True)
+        ]
+        made = Sample(self.network, inputs, wanted, self.dtype)
+        return made if made.first_wrong(plain) is None else None
+
     def first_wrong(self, got: Sequence[Any]) -> str | None:
         """Say what is wrong with results; None where nothing is."""
         if len(got) != len(self.wanted):

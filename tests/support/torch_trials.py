@@ -107,7 +107,7 @@ def _tensor(x: Any) -> torch.Tensor:
 
 
 def _in_torch(device: str, dynamic: bool) -> Run:
-    """torch.compile with the backend, on the inputs as they are; where extents are open, on other ones first."""
+    """torch.compile with the backend, on the inputs as they are; where extents are open, also on twice as many rows."""
 
     def run(sample: Sample) -> Sequence[Any]:
         from loopwright.frontends.torch.backend import backend
@@ -116,12 +116,19 @@ def _in_torch(device: str, dynamic: bool) -> Run:
         network = sample.network.to(device)
         try:
             compiled = torch.compile(network, backend=backend, dynamic=dynamic)
-            inputs = [x.to(device) for x in sample.inputs]
-            return [*compiled(*inputs)] and [x.cpu() for x in compiled(*inputs)]
+            found = [_called(compiled, sample, device) for _ in range(2)][-1]
+            wide = sample.doubled() if dynamic else None
+            if wide is not None and (wrong := wide.first_wrong(_called(compiled, wide, device))):
+                raise AssertionError(f"twice as many rows: {wrong}")
+            return found
         finally:
             sample.network.to("cpu")
 
     return run
+
+
+def _called(compiled: Any, sample: Sample, device: str) -> list[torch.Tensor]:
+    return [x.cpu() for x in compiled(*(x.to(device) for x in sample.inputs))]
 
 
 def _by_onnx(target: str) -> Run:
