@@ -18,6 +18,7 @@ from ..dialects.numpy_types import FLOATS
 from .arrays import aligned_copy, aligned_empty
 from .host_cache import host_cache_bytes
 from .host_memory import require_bytes
+from .of_this_process import SharedInProcess
 from .signature import Argument
 from .time_evaluator import BenchmarkResult as BenchmarkResult
 from .time_evaluator import HostCaches, Repeats, flush_bytes, flushed
@@ -52,7 +53,7 @@ class Executable(Protocol):
 
 
 @attributes_know_classic_words
-class Kernel:
+class Kernel(SharedInProcess):
     """`kernel(*inputs)` returns its output, or a tuple of several; `kernel(*inputs, *outputs)` writes to those given.
 
     Contiguous arrays are used where they lie, others are copied. TypeError or ValueError names the argument, what it

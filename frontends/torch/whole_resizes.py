@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -20,7 +21,8 @@ def whole_resizes() -> Iterator[None]:
 
     It has Python functions for these operators below those of decompositions, which a table does not reach: reads at
     places that are computed, as tensors, which keep a network's layout, and a product, from coming past them. Their
-    gradients would be operators that are not ours, so training graphs are traced as ever.
+    gradients would be operators that are not ours, so training graphs are traced as ever. Those that take a size or
+    scales are brought to the ones that take both, as PyTorch's own in C++ know numbers alone, and no open extents.
 
     The functions stand in tables of the process, which only tracing reads. Who else traces meanwhile, without the lock
     that torch.compile holds, gets resizes that are whole: other operators, the same results. Several threads may be
@@ -40,12 +42,12 @@ class _PythonFunctions:
         self._lock = Lock()
         self._takers = 0
         self._taken: list[tuple[Any, Any, Any]] = []
-        """Operators, dispatch keys, and the functions that stand there."""
+        """Operators, dispatch keys, and the functions that stand there, if any."""
 
     def take(self) -> None:
         with self._lock:
             if not self._takers:
-                self._taken = [*_removed()]
+                self._taken = [*_exchanged()]
             self._takers += 1
 
     def give_back(self) -> None:
@@ -53,7 +55,10 @@ class _PythonFunctions:
             self._takers -= 1
             if not self._takers:
                 for operator, key, function in self._taken:
-                    operator.py_kernels[key] = function
+                    if function is None:
+                        del operator.py_kernels[key]
+                    else:
+                        operator.py_kernels[key] = function
                     operator._dispatch_cache.clear()
                 self._taken = []
 
@@ -62,13 +67,29 @@ _FUNCTIONS = _PythonFunctions()
 """One for the process, as the tables are."""
 
 
-def _removed() -> Iterator[tuple[Any, Any, Any]]:
-    """Remove the functions from the tables, and say where they were."""
+def _exchanged() -> Iterator[tuple[Any, Any, Any]]:
+    """Exchange the functions in the tables, and say where which were, or None where there was none."""
     import torch
 
     keys = (torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd)
     for packet in (getattr(torch.ops.aten, name) for name in _NAMES):
-        for operator in (getattr(packet, overload) for overload in packet.overloads()):
-            found = [(operator, key, operator.py_kernels.pop(key)) for key in keys if key in operator.py_kernels]
+        for overload in packet.overloads():
+            operator = getattr(packet, overload)
+            for key in keys:
+                found = operator.py_kernels.pop(key, None)
+                if overload == "vec":
+                    operator.py_kernels[key] = partial(_of_size_and_scales, packet.default)
+                if found is not None or overload == "vec":
+                    yield operator, key, found
             operator._dispatch_cache.clear()
-            yield from found
+
+
+def _of_size_and_scales(operator: Any, data: Any, size: Sequence[Any] | None, *rest: Any) -> Any:
+    """Resize to a size, or by scales, the last argument, by the operator that takes both; extents may be open."""
+    import torch
+
+    *corners, scales = rest
+    extents = data.shape[2:]
+    if size is None:
+        size = [torch.sym_int(extent * scale) for extent, scale in zip(extents, scales, strict=True)]
+    return operator(data, size, *corners, *(scales or [None] * len(extents)))

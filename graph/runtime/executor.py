@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ...backends.arrays import aligned_empty
 from ...backends.forkable import ForkableLock
+from ...backends.of_this_process import OfThisProcess
 from ...backends.time_evaluator import BenchmarkResult, Repeats, flush_bytes, flushed
 from .device import Session
 from .plan import Plan, Port
@@ -22,7 +23,7 @@ _USUAL_MS = 500.0
 """Length of a repeat unless told otherwise."""
 
 
-class Executor:
+class Executor(OfThisProcess):
     """`set_input`, `run`, `get_output`; or all at once: `executor(data)` returns the outputs.
 
     Inputs keep their values from run to run. One executor is for one thread at a time, and waits for its turn.

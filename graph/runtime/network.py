@@ -8,6 +8,7 @@ from typing import Any
 
 from ...backends.forkable import ForkableLock
 from ...backends.kernel_function import Given
+from ...backends.of_this_process import SharedInProcess
 from ...dialects.classic_words import attributes_know_classic_words, subscript_knows_classic_word
 from .device import LoadedNetwork, load
 from .executor import Array, Executor
@@ -18,7 +19,7 @@ from .reading import load_package
 
 @attributes_know_classic_words
 @subscript_knows_classic_word('lib["default"]')
-class CompiledNetwork:
+class CompiledNetwork(SharedInProcess):
     """A network that can be run: `net(x)`, `net.executor()`, or kept: `net.save("net.lw")`.
 
     A call runs on an executor of the network's own, one call at a time. Executors share kernels and constants; each has

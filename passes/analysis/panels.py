@@ -30,13 +30,15 @@ class Panel:
 def panel_of(block: BlockOp, load: LoadOp, loop: ForOp, offset: IndexExpr | None = None) -> Panel | None:
     """The panel that a load reads in an iteration of a loop around its block; None where it is no run of elements.
 
-    None also where the loop does not move it, and where the program reads where it begins. `offset` is the flat
-    position of the load over the loops, where it is known.
+    None also where the loop does not move it, where the program reads where it begins, and where lanes of a vector are
+    in different panels. `offset` is the flat position of the load over the loops, where it is known.
     """
     offset = _offset_of(block, load) if offset is None else offset.simplify(ranges_of(block.enclosing_loops))
     if lookups_in(offset):
         return None
     inside = _inside(block, loop)
+    if any(x.loop_kind == "vectorized" for x in block.enclosing_loops if x not in inside):
+        return None
     elements, again = _run(offset, inside), _iterations_a_panel(offset, loop.loop_name)
     if elements is None or again is None:
         return None

@@ -99,9 +99,17 @@ class _Matrices:
     allocs: list[AllocOp] = field(default_factory=list)
 
     @property
+    def _term(self) -> str:
+        """The iterator of all that is added up, which no other one may be called."""
+        name, spatial = TERM, {a.name for a in self.axes if not a.reduce}
+        while name in spatial:
+            name += "_"
+        return name
+
+    @property
     def _terms(self) -> dict[str, IndexExpr]:
         """The iterators that are added up, by their place among all terms."""
-        rest, found = axis(TERM), dict[str, IndexExpr]()
+        rest, found = axis(self._term), dict[str, IndexExpr]()
         for a in reversed([a for a in self.axes if a.reduce]):
             found[a.name] = rest % a.extent
             rest = rest // a.extent
@@ -124,7 +132,7 @@ class _Matrices:
             factors.append(LoadOp(*place))
         value = arith.MulfOp(factors[0].result, factors[1].result)
         body = Region(Block([*factors, value, YieldOp.create(operands=[value.result])]))
-        iterators = [*spatial, Axis(TERM, terms, True)]
+        iterators = [*spatial, Axis(self._term, terms, True)]
         block = BlockOp(label, iterators, [axis(a.name) for a in iterators], [out], [tuple(written)], body, "add")
         return [*nests, nest_around(block, [(a.name, a.extent) for a in iterators])]
 
@@ -143,7 +151,7 @@ class _Matrices:
         sliding = {name for e in indices if self._slides(e) for name in e.axes()}
         first = next((n for n, a in enumerate(kept) if a.name in sliding), len(kept) - 1)
         place = len(kept) if by_terms else first
-        order = [*kept[:place], Axis(TERM, terms), *kept[place:]]
+        order = [*kept[:place], Axis(self._term, terms), *kept[place:]]
         ranges = {a.name: (0, a.extent - 1) for a in order}
         places = [e.substitute(self._terms).simplify(ranges) for e in indices]
         conditions = needed_conditions([e.substitute(self._terms).simplify(ranges) for e in where], ranges)

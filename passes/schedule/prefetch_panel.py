@@ -25,8 +25,8 @@ class PrefetchPanel(Primitive[ForOp]):
     The panel is what iterations of the loop read of `buffer`: here the row of four of them. On a CPU, each iteration of
     the loops inside asks for its share of the lines of the next panel, to bring them into the second-level cache, so
     that they come evenly while this one is in use, and not all at once when they are wanted. On a GPU other threads
-    hide the latency, and nothing is asked for, nor is it where the loop moves on to no other panel, or where the
-    program reads itself which one it takes.
+    hide the latency, and nothing is asked for, nor is it where the loop moves on to no other panel, where lanes of
+    a vector are in different ones, or where the program reads itself which one it takes.
 
     Requires: `block` reads `buffer`, and what it reads in an iteration of `loop` is one run of elements, next to each
     other in memory.

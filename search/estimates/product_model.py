@@ -193,7 +193,7 @@ class ProductModel(TileModel):
     def _results(self, c: Columns) -> Array:
         """Cycles to store results that nothing hides."""
         if self.turned:
-            return (OUT_CYCLES + TURNED_CYCLES) * self._turned_vectors(c)
+            return (OUT_CYCLES + TURNED_CYCLES) * self._turned_vectors(c)[0]
         several = (c[self.vector.middle] > 1) & any(axis.middle for axis in self.reduce)
         for axis in self.rows if any(axis.middle for axis in self.reduce) else ():
             several = several | ((c[axis.middle] > 1) & (axis.extent > c[axis.inner]))

@@ -434,7 +434,10 @@ class TileModel:
         cycles = cycles + self.packed * (self.pack_cycles + FAR_PACK_CYCLES * far) / self.target.cores
         if self.padded_inline:
             cycles = cycles * PADDED_INLINE
-        cycles = cycles + (self.turning + self.copied + self._turned_cycles(c)) / self.target.cores
+        cycles = cycles + (self.turning + self.copied) / self.target.cores
+        if self.turned:
+            turned, runs = self._turned_vectors(c)
+            cycles = cycles + (TURNED_CYCLES * turned + TURNED_RUN_CYCLES * runs) / self.target.cores
         return np.asarray(cycles / CYCLES_PER_S)
 
     def _row_windows(self, operand: Operand) -> list[RowWindow]:
@@ -464,15 +467,13 @@ class TileModel:
                 cycles = cycles + window.kept_cycles(c, self._loads(c, operand, vectors), free)
         return np.asarray(cycles)
 
-    def _turned_cycles(self, c: Columns) -> Array:
-        """Cycles to store results along the last rows: of their vectors, and of runs of these, rows of cache tiles."""
-        if not self.turned:
-            return np.zeros(len(c[self.lanes]))
+    def _turned_vectors(self, c: Columns) -> tuple[Array, Array]:
+        """Vectors of results that are stored along the last rows, and runs of them, which are rows of cache tiles."""
         *others, last = self.rows
         tile = np.minimum(c[last.middle] * c[last.inner], last.extent)
         rest = prod(extent for _, extent in self.outer) * prod(axis.extent for axis in others) * self.vector.extent
-        vectors = np.ceil(tile / (self.target.vector_bytes // self.element_bytes))
-        return np.asarray(np.ceil(last.extent / tile) * rest * (TURNED_CYCLES * vectors + TURNED_RUN_CYCLES))
+        runs = np.ceil(last.extent / tile) * rest
+        return np.asarray(runs * np.ceil(tile / (self.target.vector_bytes // self.element_bytes))), np.asarray(runs)
 
     def _stored(self, once: npt.NDArray[np.bool_]) -> Array:
         """Cycles to load and store an accumulator, which stays in a register where it is done at `once`."""

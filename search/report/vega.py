@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import resource
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -19,6 +20,8 @@ from ...dialects.shown_text import printable
 INSTALL = "pip install 'loopwright[report]'"
 HEIGHT = 280
 """Of a chart, in pixels."""
+_ENGINE_BYTES = 128 << 30
+"""Addresses that V8 reserves: it traps with 64 GiB of them and draws with these."""
 Spec = dict[str, Any]
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -170,8 +173,13 @@ def _library() -> str:
 
 
 def _converter() -> Any:
+    """The library; MissingCharts where it is not here, and where its engine would end the process for addresses."""
     try:
         import vl_convert
     except ImportError:
         raise MissingCharts(f"charts are drawn by Vega-Lite, which is not here: {INSTALL}") from None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < _ENGINE_BYTES:
+        rule = f"takes {_ENGINE_BYTES >> 30} GiB of addresses, and this process may have {limit >> 30} (ulimit -v)"
+        raise MissingCharts(f"charts are drawn by Vega-Lite, whose engine {rule}")
     return vl_convert

@@ -10,7 +10,7 @@ from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.vectorize import Vectorize
 from ..sketch.draft import Draft
-from ..structure.products import Factor, Product
+from ..structure.products import Factor, Product, is_box
 
 THREADS, COPIED = 256, 4
 """Threads of a block that copies, and neighbours that each of them writes at once. A choice: loads are of an element
@@ -20,6 +20,11 @@ each, of which four are under way so."""
 def may_be_aligned(product: Product) -> bool:
     """True where some factors are matrices whose rows are no whole vectors."""
     return any(_is_apart(product, factor) for factor in product.factors)
+
+
+def are_boxes_when_aligned(product: Product) -> bool:
+    """True where the copy engine can bring both factors once those whose rows are no whole vectors are aligned."""
+    return all(_is_apart(product, factor) or is_box(product, factor) for factor in product.factors)
 
 
 def align_factors(draft: Draft, block: str, product: Product) -> int:

@@ -175,16 +175,28 @@ def plan_rows(chain: Sequence[BlockOp], target: Target) -> GpuRowPlan:
 def _are_read_in_place(chain: Sequence[BlockOp]) -> bool:
     """True where stages are read at iterators of who reads them within a row, so by the thread that computed them.
 
-    A reshape reads a row of 13 at `i mod 13`: what another thread has in its registers.
+    A reshape reads a row of 13 at `i mod 13`, and a sum over columns of a row of several dimensions takes what is dealt
+    out along its columns: what another thread has in its registers.
     """
     kept = {output for block in chain[:-1] if not block.is_reduction for output in block.outputs}
-    loads = [load for block in chain for load in block.loads if load.buffer in kept]
     within = row_dimensions(chain[-1])
-    return all(
-        size == 1 or index.as_axis() is not None
-        for load in loads
-        for index, size in zip(load.indices.data[within:], buffer_shape(load.buffer)[within:], strict=True)
-    )
+    return all(_is_read_in_place(block, load, within) for block in chain for load in block.loads if load.buffer in kept)
+
+
+def _is_read_in_place(block: BlockOp, load: LoadOp, within: int) -> bool:
+    """True where a load takes elements of a row, which has dimensions from `within` on, that its thread has computed.
+
+    Threads have those along the last dimension, and a block is dealt out along its last axis, or that which it reduces.
+    """
+    sizes = zip(load.indices.data[within:], buffer_shape(load.buffer)[within:], strict=True)
+    places = [index.as_axis() for index, size in sizes if size > 1]
+    if None in places or not places:
+        return not places
+    dealt = [a.name for a in block.axes if a.reduce and a.extent > 1]
+    if not block.is_reduction:
+        written = zip(block.write_indices[0][within:], buffer_shape(block.outputs[0])[within:], strict=True)
+        dealt = [name for index, size in written if size > 1 and (name := index.as_axis()) is not None]
+    return bool(dealt) and places[-1] == dealt[-1]
 
 
 def _widths(chain: Sequence[BlockOp]) -> list[int]:

@@ -23,7 +23,7 @@ from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, anchor_of, anchors_in
 from ..structure.products import Factor, Product, are_boxes, find_products, paddings, waste, wide_columns, wide_steps
 from ._ahead import dimension_names, may_be_packed_ahead
-from ._aligned_factors import align_factors, may_be_aligned
+from ._aligned_factors import align_factors, are_boxes_when_aligned, may_be_aligned
 from ._gpu_division import parts_in_multiples, plan_division, whole_parts, write_division
 from ._gpu_factors import parts_of
 from ._gpu_joins import ways_to_join
@@ -233,9 +233,10 @@ def _channels(product: Product) -> tuple[int, ...]:
 def _aligned_too(anchor: Anchor, found: list[TensorVariant], products: dict[str, Product]) -> list[TensorVariant]:
     """The same structures with factors that are copied to whole vectors before, where some are not."""
     return [
-        replace(one, aligned=True, bulk=one.intrinsic.reads_shared)
+        replace(one, aligned=True, bulk=one.intrinsic.reads_shared and are_boxes_when_aligned(product))
         for one in found
-        if not one.bulk and not anchor.pads and may_be_aligned(products[one.family.name])
+        for product in [products[one.family.name]]
+        if not one.bulk and not anchor.pads and may_be_aligned(product)
     ]
 
 

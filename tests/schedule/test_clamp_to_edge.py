@@ -118,3 +118,13 @@ def test_all_candidates_have_the_nest_that_the_step_makes() -> None:
     tensors = repeated(6, 1, 2, "float32")
     template = 'lw-lower-te-to-loop,lw-split{block="out" loop="x" factors=0,<n>},lw-clamp-to-edge{block="padded"}'
     check_replayed_features(tensors, template, (1, 2, 4))
+
+
+def test_an_element_in_front_of_a_row_is_no_edge() -> None:
+    """Reads of fewer dimensions than are written, and of more."""
+    row, plane = te.placeholder((6,), "float32", "row"), te.placeholder((6, 2), "float32", "plane")
+    wide = te.compute((7, 2), lambda i, j: te.select(i < 1, row[0], row[i - 1]), "wide")
+    narrow = te.compute((7,), lambda i: te.select(i < 1, plane[0, 0], plane[i - 1, 1]), "narrow")
+    for data, made in ((row, wide), (plane, narrow)):
+        with pytest.raises(ScheduleError, match="must repeat the first or the last elements of a buffer"):
+            lw.Schedule([data, te.compute(made.shape, lambda *i, m=made: m[i] * 2.0, "out")]).clamp_to_edge(made.name)

@@ -60,3 +60,12 @@ def test_all_candidates_have_the_nest_that_the_step_makes() -> None:
     tensors = row(13, 3, 2, 2, "float32")
     template = 'lw-lower-te-to-loop,lw-split{block="T_relu" loop="i1" factors=0,<n>},lw-im2col{block="compute"}'
     check_replayed_features(tensors, template, (1, 2, 3))
+
+
+@pytest.mark.parametrize("name", ["k", "k_"])
+def test_results_may_be_numbered_by_the_name_of_the_terms(name: str) -> None:
+    data, kernel = te.placeholder((3, 9), "float64", "data"), te.placeholder((5, 3, 2), "float64", "kernel")
+    c, r = te.reduce_axis((0, 3), "c"), te.reduce_axis((0, 2), "r")
+    axes = ("k", name) if name != "k" else ("f", "k")
+    total = te.compute((5, 4), lambda f, x: te.sum(data[c, x * 2 + r] * kernel[f, c, r], axis=[c, r]), "y", axes)
+    assert [a.name for a in agree([data, kernel, total])][:2] == [*axes]

@@ -100,3 +100,16 @@ def test_where_the_program_reads_which_panel_it_takes_nothing_is_asked_for() -> 
     a, b = np.random.default_rng(0).standard_normal((5, 6, 32), dtype=np.float32), np.array([4, 0, 2, 2], np.int32)
     np.testing.assert_allclose(kernel(a, b), a[b].sum(axis=2), rtol=1e-4, atol=1e-4)
     assert "prefetch" not in kernel.source
+
+
+@pytest.mark.parametrize("lanes", ["i", "j"])
+def test_where_lanes_are_in_different_panels_nothing_is_asked_for(lanes: str) -> None:
+    x = te.placeholder((8, 8), name="x")
+    sch = lw.Schedule([x, te.compute((8, 8), lambda i, j: x[i, j] * 2.0, "y", ("i", "j"))], target="llvm cores=1")
+    sch.reorder("y", *("ji" if lanes == "i" else "ij"))
+    sch.prefetch_panel("y", "x", lanes)
+    sch.vectorize("y", lanes)
+    kernel = lw.build(sch)
+    values = np.random.default_rng(0).standard_normal((8, 8), dtype=np.float32)
+    np.testing.assert_array_equal(kernel(values), values * 2)
+    assert "prefetch" not in kernel.source

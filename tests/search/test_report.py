@@ -315,6 +315,19 @@ def test_without_the_library_a_page_says_so(tmp_path: Path, monkeypatch: pytest.
         write_report(many(3), tmp_path / "curve.svg")
 
 
+def test_where_the_engine_of_the_library_would_end_the_process_a_page_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """V8 traps where it cannot reserve addresses, as under the `ulimit -v` of shared machines."""
+    pytest.importorskip("vl_convert")
+    vega._library.cache_clear()
+    monkeypatch.setattr(vega.resource, "getrlimit", lambda which: (16 << 30, -1))
+    _, text = read(write_report(many(3), tmp_path / "r.html"))
+    assert "Charts are not drawn" in text and "128 GiB of addresses, and this process may have 16" in text
+    with pytest.raises(lw.MissingRequirement, match="ulimit -v"):
+        write_report(many(3), tmp_path / "curve.svg")
+
+
 def many(count: int, **changes: Any) -> list[Record]:
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 4, size=(count, 3))

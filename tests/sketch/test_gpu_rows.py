@@ -497,3 +497,18 @@ def test_rows_that_a_reshape_reads_elsewhere_are_shared(target: str, shape: tupl
     data, weights = softmax(*shape)
     task = task_of([data, topi.reshape(weights, (shape[0], shape[1] * shape[2]))], target)
     check_interpreted(task.module, task.reference, schedules(task))
+
+
+@pytest.mark.parametrize("target", ["cuda model=h200", SMALL])
+@pytest.mark.parametrize("shape", [(3, 6, 18), (2, 1, 40), (4, 70, 33)])
+@pytest.mark.few(3)
+def test_columns_of_rows_of_several_dimensions_are_summed_of_what_all_threads_see(
+    target: str, shape: tuple[int, ...]
+) -> None:
+    """Threads have elements along the last dimension: sums along the one before take those of others."""
+    data, most, more = (te.placeholder(s, name=n) for s, n in ((shape, "x"), ((shape[0], shape[2]), "m"), (shape, "y")))
+    powers = topi.exp(topi.subtract(data, topi.expand_dims(most, 1)))
+    total = topi.add(topi.log(topi.sum(powers, 1)), most)
+    for tensors in ([data, most, total], [data, most, more, topi.multiply(more, topi.expand_dims(total, 1))]):
+        task = task_of(tensors, target)
+        check_interpreted(task.module, task.reference, schedules(task))

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from gpu_programs import compile_cuda, scheduled_kernel
+from gpu_programs import check_interpreted, compile_cuda, scheduled_kernel
 from lowered_runs import exact_inputs
 from program_trials import products_interpreted
 
@@ -464,3 +464,16 @@ def test_the_schedule_by_hand_is_a_candidate_and_the_untuned_choice() -> None:
     )
     assert numbered(found.replace("__launch_bounds__(256, 1)", "__launch_bounds__(256)")) == numbered(wanted)
     assert task.default_schedule == sketch.schedule(row)
+
+
+@pytest.mark.parametrize("kinds", [("int8", "int32"), ("float16", "float32")])
+@pytest.mark.parametrize("images", [1, 2])
+@pytest.mark.few(2)
+def test_pointwise_filters_are_aligned_beside_images_that_are_no_boxes(kinds: tuple[str, str], images: int) -> None:
+    """The copy engine brings both factors or none: pixels of several images lie apart, bytes are not turned."""
+    data, kernel = (te.placeholder(s, kinds[0], "x") for s in ((images, 64, 9, 8), (64, 64, 1, 1)))
+    out = topi.nn.conv2d_nchw(data, kernel, out_dtype=kinds[1])
+    task = lw.SearchTask(te.create_module([data, kernel, out]), target=TARGET)
+    aligned = [s for s in task.sketches if "_aligned" in s.name]
+    assert any("wgmma" in s.name for s in aligned)
+    check_interpreted(task.module, task.reference, [s.schedule(s.default) for s in aligned if "wgmma" in s.name][:1])

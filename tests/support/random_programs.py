@@ -267,7 +267,56 @@ def _stencil(m: Maker) -> list[Stage]:
     return m.stage(axes, [total])
 
 
+def _repeated(m: Maker) -> list[Stage]:
+    """A tensor whose first and last elements along an axis are repeated, and what neighbours there make."""
+    source = m.source()
+    rank, shape = len(source.shape), list(source.shape)
+    along, before, after = m.r.randrange(rank), m.r.choice((0, 1, 2)), m.r.choice((0, 1, 3))
+    extent = shape[along]
+    shape[along] += before + after
+    axes = list(zip(m.axes(rank), shape, strict=True))
+    own = [axis(name) for name, _ in axes]
+
+    def at(index: Node) -> Node:
+        return read(source, [index if d == along else place for d, place in enumerate(own)])
+
+    value = at(op("sub", own[along], number(before, "int32")) if before else own[along])
+    if after:
+        value = op(
+            "select", test("lt", own[along], number(extent + before, "int32")), value, at(number(extent - 1, "int32"))
+        )
+    if before:
+        value = op("select", test("lt", own[along], number(before, "int32")), at(number(0, "int32")), value)
+    stages = m.stage(axes, [value])
+    if not stages or shape[along] < 2 or source.dtype == "bool":
+        return stages
+    m.stages += stages
+    axes = [(name, n - 1 if d == along else n) for d, (name, n) in enumerate(axes)]
+    moved = [op("add", place, number(1, "int32")) if d == along else place for d, place in enumerate(own)]
+    return m.stage(axes, [op("sub", read(Source(stages[0]), own), read(Source(stages[0]), moved))])
+
+
+def _channels(m: Maker) -> list[Stage]:
+    """A convolution: windows of the last axes, summed over the first one, for some channels."""
+    source = m.source(m.r.randint(2, 3))
+    if len(source.shape) < 2 or source.dtype == "bool":
+        return []
+    stride, sizes = m.r.choice((1, 2, 2, 3)), [m.r.randint(1, min(3, n)) for n in source.shape[1:]]
+    shape = [m.extent(), *((n - k) // stride + 1 for n, k in zip(source.shape[1:], sizes, strict=True))]
+    axes = list(zip(m.axes(len(shape)), shape, strict=True))
+    if len(axes) < len(shape):
+        return []
+    reduced = _reduced(m, [source.shape[0], *sizes], [name for name, _ in axes])
+    indices: list[Node] = [axis(reduced[0][0])]
+    for (name, _), (r, _, _) in zip(axes[1:], reduced[1:], strict=True):
+        place = op("mul", axis(name), number(stride, "int32")) if stride > 1 else axis(name)
+        indices.append(op("add", place, axis(r)))
+    weight = m.input((shape[0], *(n for *_, n in reduced)), source.dtype)
+    taken = read(weight, [axis(axes[0][0]), *(axis(r) for r, *_ in reduced)])
+    return m.stage(axes, [op("mul", read(source, indices), taken)], reduced, "add")
+
+
 _STAGES: tuple[Callable[[Maker], list[Stage]], ...] = (
     *(_map, _map, _map, _pad, _pad, _window, _window, _window, _contraction, _contraction, _contraction),
-    *(_reduction, _reduction, _best, _rows, _move, _stencil),
+    *(_reduction, _reduction, _best, _rows, _move, _stencil, _repeated, _channels, _channels),
 )

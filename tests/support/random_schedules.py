@@ -221,8 +221,11 @@ def draw_step(r: Random, module: ModuleOp, classes: dict[str, type[Primitive[Any
 _MARKS = {"Bind", "Parallel", "Pragma", "SetScope", "StorageAlign", "Unroll", "Vectorize"}
 """Drawn less often: they keep loops from being split and moved."""
 
-_RARE = {"DoubleBuffer", "OnlineSoftmax", "Pipeline"}
-"""Legal after a few certain steps only, so taken from what they offer."""
+_RARE = {
+    *("DoubleBuffer", "OnlineSoftmax", "Pipeline", "ClampToEdge", "Im2col", "Col2im", "Join", "Prefetch"),
+    *("PrefetchPanel", "Winograd"),
+}
+"""Legal after a few certain steps or in a few programs only, so taken from what they offer."""
 
 _REDUCING = {"DecomposeReduction", "Rfactor"}
 

@@ -166,6 +166,8 @@ UNARY |= {
     "roll": (lambda x: x.roll(1, 2), _X),
     "repeat": (lambda x: x.repeat(2, 1, 3, 1), _X),
     "pad": (lambda x: F.pad(x, (1, 2, 0, 1), value=0.5), _X),
+    "truth values padded with a half": (lambda x: F.pad(x, (1, 2), value=0.5), _B),
+    "whole numbers padded with a half": (lambda x: F.pad(x, (1, 2), value=1.5), _N),
     "pad and cut": (lambda x: F.pad(x, (-1, 2)), _X),
     "padding alone is left": (lambda x: F.pad(x[:, :1], (-1, 1, 1, -1), value=0.5), _X),
     "reflected": (lambda x: F.pad(x, (1, 2, 2, 1), mode="reflect"), _IMAGE),

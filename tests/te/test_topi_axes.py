@@ -40,6 +40,21 @@ def test_pool(kernel: Any, stride: Any, before: Any, after: Any, ceil_mode: bool
         )
 
 
+@pytest.mark.parametrize("include", [False, True])
+def test_a_window_larger_than_the_data_is_cut_where_windows_are_counted_up(include: bool) -> None:
+    data = f32(2, 3, 2, 5)
+    check(
+        lambda x: topi.nn.max_pool(x, 3, 3, ceil_mode=True),
+        lambda x: ref.pool_python(x, (3, 3), (3, 3), (0, 0), (0, 0), "max", ceil_mode=True),
+        data,
+    )
+    check(
+        lambda x: topi.nn.avg_pool(x, 3, 2, 0, True, include),
+        lambda x: ref.pool_python(x, (3, 3), (2, 2), (0, 0), (0, 0), "avg", None, True, include),
+        data,
+    )
+
+
 def test_pool_layouts_types_and_dilation() -> None:
     check(
         lambda x: topi.nn.max_pool(x, 3, 2, 1, layout="NHWC"),

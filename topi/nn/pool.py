@@ -30,7 +30,8 @@ def max_pool(
     """The largest element of each window; `stride` is `kernel` unless given, padding never wins.
 
     `stride`, `padding` and `dilation` are as in `topi.nn.conv2d_nchw`, over the spatial axes of `layout`. With
-    `ceil_mode` windows are counted up: the last one may end behind the padding. ShapeError where no window fits.
+    `ceil_mode` windows are counted up: the last one, or only one, may end behind the padding. ShapeError where no
+    window fits.
     """
     pool = _pooling("max_pool", data, kernel, stride, padding, dilation, ceil_mode, layout)
     padded = pad_spatial(data, pool.before, pool.after, pool.first, min_value(data.dtype).value)
@@ -197,12 +198,12 @@ def _pooling(
     before, after = padding_of(operator, padding, extents, windows, strides)
     output, needed = [], []
     for e, w, s, b, a in zip(extents, windows, strides, before, after, strict=True):
-        if b >= w or a >= w or w > e + b + a:
+        steps = (e + b + a - w + (s - 1 if ceil_mode else 0)) // s
+        if b >= w or a >= w or steps < 0:
             raise ShapeError(
                 f"{operator}: a window of {format_shape(windows)} does not fit data {format_shape(data.shape)} "
                 f"with padding {(*before, *after)}"
             )
-        steps = (e + b + a - w + (s - 1 if ceil_mode else 0)) // s
         steps -= ceil_mode and steps * s >= e + b  # a window that would start in the padding after the data
         output.append(steps + 1)
         needed.append(max(a, steps * s + w - e - b))

@@ -262,7 +262,9 @@ def pad(node: Node) -> Any:
         low[rank - 1 - k], high[rank - 1 - k] = pads[2 * k], pads[2 * k + 1]
     if max((*low, *high), default=0) > 0:
         before, after = ([max(n, 0) for n in side] for side in (low, high))
-        x = node.apply("pad", x, before=before, after=after, value=float(node["value"]))
+        value = float(node["value"])
+        value = float(value != 0.0) if x.dtype == "bool" else value  # of truth values a half is true
+        x = node.apply("pad", x, before=before, after=after, value=value)
     for axis in range(rank):  # after padding: of one element nothing but padding may be left
         if min(low[axis], high[axis]) < 0:
             x = _slice(node, x, axis, max(-low[axis], 0), x.shape[axis] - max(-high[axis], 0))
