@@ -275,10 +275,7 @@ def _write(draft: Draft, anchor: Anchor, target: Target) -> None:
     task = draft.fuse(block, [*others, *around])
     draft.do(Bind, block=block, loop=task, thread="blockIdx.x")
     if plan.epilogue is not None:
-        draft.do(SetScope, block=block, scope="local")
-        draft.do(ReverseComputeAt, block=plan.epilogue, loop=task)
-        _unroll(draft, plan.epilogue, draft.loops(plan.epilogue, task))
-        draft.settled.add(plan.epilogue)
+        _take(draft, plan, plan.epilogue, task)
     _sum_up(draft, partial, task, terms, copies)
     _unroll(draft, block, inside)
     draft.do(Bind, block=block, loop=lane, thread="threadIdx.x")
@@ -289,6 +286,23 @@ def _write(draft: Draft, anchor: Anchor, target: Target) -> None:
     draft.models.append(plan.model)
     draft.sure += 1  # memory bounds them, as it does the others: what tells them apart is small, and estimated
     draft.limits.append(plan.model.limit)
+
+
+def _take(draft: Draft, plan: WarpDotPlan, epilogue: str, task: str) -> None:
+    """What takes the results: of several a thread each, by way of shared memory, else one thread of the first.
+
+    What is computed beside them lies in registers of all threads, and is taken there.
+    """
+    spread = plan.model.rows > 1 and not plan.beside
+    draft.do(SetScope, block=plan.block, scope="shared" if spread else "local")
+    draft.do(ReverseComputeAt, block=epilogue, loop=task)
+    results = draft.loops(epilogue, task)
+    if spread:
+        _, thread = draft.split(epilogue, draft.fuse(epilogue, results), (0, plan.threads))
+        draft.do(Bind, block=epilogue, loop=thread, thread="threadIdx.x")
+    else:
+        _unroll(draft, epilogue, results)
+    draft.settled.add(epilogue)
 
 
 def _sum_beside(draft: Draft, plan: WarpDotPlan, name: str, task: str) -> None:

@@ -6,7 +6,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.backends.build import build
+from loopwright.backends.build import build, lower_to_kernel
+from loopwright.backends.cuda.compile import print_cuda
 from loopwright.dialects import kernel
 from loopwright.dialects.target import parse_target
 from loopwright.passes.lower.lower_loop_to_kernel import lower_loop_to_kernel
@@ -99,6 +100,21 @@ def test_sums_of_several_columns_wait_for_other_warps_once(columns: int) -> None
     module = task.schedule_module(sketch.schedule(np.array(row)))
     lower_loop_to_kernel(module)
     assert sum(isinstance(op, kernel.BarrierOp) for op in module.walk()) == 2
+
+
+@pytest.mark.parametrize("rows", [1, 6])
+def test_a_thread_each_finishes_the_results_of_several_rows(rows: int) -> None:
+    """Of one row a thread finishes all: it has them in registers."""
+    a, w = te.placeholder((rows, 256), name="a"), te.placeholder((30, 256), name="w")
+    task = lw.SearchTask(te.create_module([a, w, topi.nn.gelu(topi.nn.dense(a, w))]), target=H200)
+    (sketch, *_) = (s for s in task.sketches if s.name.endswith("_dots"))
+    numbers = {"threads": 32, "columns": 4, "steps": 1}
+    row = np.array([hole.choices.index(numbers[hole.name.rsplit("_", 1)[1]]) for hole in sketch.holes])
+    assert sketch.legal(row[None])[0]
+    source = print_cuda(lower_to_kernel(task.schedule_module(sketch.schedule(row)), task.target)).source
+    assert ("__shared__" in source) == (rows > 1)  # one warp has the sums of all its threads without
+    found = lw.interpret(task.schedule_module(sketch.schedule(row)), *task.reference.inputs)
+    np.testing.assert_allclose(found, task.reference.expected[0], rtol=1e-4, atol=1e-5)
 
 
 def test_up_to_four_rows_nothing_else_is_tried() -> None:
