@@ -28,6 +28,15 @@ BLOCK_CYCLES, RESULT_CYCLES = 300, 10
 ROLLED = 4
 """Iterations of a loop whose loads the assembler asks for at once, about: it unrolls short loops so, and candidates of
 1, 2 and 4 vectors a thread take times within 1% of each other."""
+UNROLLED = 200
+"""Statements up to which it does (`backends.cuda.language.Cuda`): of 7 rows with four columns an iteration has 112
+multiply-adds, and waits for its loads by itself: 192 columns of 1152 terms take 5.4 us on an H200 in 32 threads, where
+2.8 were estimated and chosen, and 2.6 in 128 with a column."""
+CACHED_BYTES_PER_CYCLE = 51
+"""Bytes of rows and columns that a multiprocessor gets in a cycle, beyond what it keeps of rows. Fitted, with
+`UNROLLED` and `WRITTEN_CYCLES`: of 246 candidates of 16 products of 1 to 16 rows (an H200), some 12 of each and those
+in slices, what is estimated least takes 1.26 times the fastest one's time without them, 1.18 with `WRITTEN_CYCLES`,
+1.15 with this, too, and 1.11 with all."""
 ENDS = 0.15
 """Part of the time of a round of blocks that the ends of all blocks take more. Of 319 candidates of five products of a
 row, with weights that come from memory (an H200), what is estimated least takes 1.00 to 1.015 times the fastest one's
@@ -35,7 +44,7 @@ time with 0.1, with 0.2 and with this, where rounds that were counted whole chos
 IDLE = 0.5
 """Part of the time in which threads have no terms left that others do not make up for. With 0 a row of 14336 halves is
 read in steps of 16384: 30.4 us for 28.4."""
-WRITTEN_CYCLES = 4
+WRITTEN_CYCLES = 8
 """Cycles to fetch an instruction of a step that is written out, once. Eight rows with 488 columns of 648 terms take 9.9
 us on an H200 in columns of eight, whose step is some 1,500 instructions for threads with a term of the last step and
 some without, and 4.1 in columns of one."""
@@ -95,14 +104,16 @@ class GpuDotModel:
         resident = np.minimum(resident_blocks(self.target, threads, self.registers(c)), np.ceil(each))
         iterations = np.ceil(self.terms / (threads * self.vector * steps))
         whole = self.terms % (threads * self.vector * steps) == 0
-        at_once = np.where(whole, np.minimum(iterations, np.maximum(1.0, ROLLED / steps)), 1.0)
+        statements = (self.rows * tile * self.vector + self.rows + tile) * steps
+        rolled = np.maximum(1.0, np.minimum(ROLLED / steps, UNROLLED // statements))
+        at_once = np.where(whole, np.minimum(iterations, rolled), 1.0)
         sums = products * self.rows * tile + own
         joined = (1 + products * self.rows) * (5 * SHUFFLE_CYCLES + np.where(threads > WARP, 2 * BARRIER_CYCLES, 0))
         alone = products * MEMORY_CYCLES * np.ceil(iterations / at_once) + BLOCK_CYCLES + joined + RESULT_CYCLES * sums
         read = products * tile * self.terms * self.element_bytes
         fetched = np.maximum(read / (READ_BYTES_PER_S / CLOCK_HZ / cores), alone / resident)
         fmas = sums * self.terms / on.lanes
-        loads = (products * (self.rows + tile) + own) * self.terms * self.element_bytes / on.shared_bytes_per_cycle
+        loads = (products * (self.rows + tile) + own) * self.terms * self.element_bytes / CACHED_BYTES_PER_CYCLE
         loops = products * iterations * STEP_INSTRUCTIONS * (threads / WARP) / on.schedulers
         idle = IDLE * (iterations * steps * threads * self.vector / self.terms - 1)
         block = np.maximum(np.maximum(fetched * (1 + idle), loads), fmas + loops)
