@@ -11,15 +11,18 @@ SLOTS = ("write", "read0", "read1", "read2")
 """Accesses of the main stage with features of their own: what it writes first, and its first three reads."""
 
 ANSOR = "Ansor"
-"""Per-store features of Ansor (Zheng et al., OSDI 2020)."""
 AUTOTVM = "AutoTVM"
-"""Itervar features of AutoTVM (Chen et al., NeurIPS 2018)."""
 CUDA = "CUDA guide"
-"""CUDA C++ Programming Guide and Best Practices Guide."""
 ROOFLINE = "roofline"
-"""Lower bounds as in Williams et al., Roofline (CACM 2009)."""
 OWN = ""
 """No source: an idea of ours."""
+SOURCES = {
+    ANSOR: "per-store features of Ansor (Zheng et al., OSDI 2020)",
+    AUTOTVM: "itervar features of AutoTVM (Chen et al., NeurIPS 2018)",
+    CUDA: "CUDA C++ Programming Guide and Best Practices Guide",
+    ROOFLINE: "lower bounds as in Williams et al., Roofline (CACM 2009)",
+}
+"""The sources that features name, in a line each."""
 
 
 @dataclass(frozen=True)

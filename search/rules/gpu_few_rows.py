@@ -89,8 +89,8 @@ class WarpDotPlan:
     """Dot products along `terms`, one axis, of all `rows` with a few of the axis `column`, by `threads`.
 
     `outer` axes are blocks. `operands` are the buffers read, with the dimensions of one element behind the terms; each
-    thread has `steps` vectors of `vector` elements of each under way. What takes the results also takes those of the
-    reductions `beside`, as rows' sums of squares are: each block computes them itself.
+    thread has `steps` vectors of `vector` elements of each under way. The block that takes the results also takes those
+    of the reductions `beside`, as rows' sums of squares are: each block computes them itself.
     """
 
     block: str
@@ -289,7 +289,7 @@ def _write(draft: Draft, anchor: Anchor, target: Target) -> None:
 
 
 def _take(draft: Draft, plan: WarpDotPlan, epilogue: str, task: str) -> None:
-    """What takes the results: of several a thread each, by way of shared memory, else one thread of the first.
+    """Have results taken: of several each by a thread, by way of shared memory, else by one thread of the first.
 
     What is computed beside them lies in registers of all threads, and is taken there.
     """
