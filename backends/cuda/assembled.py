@@ -8,6 +8,7 @@ from xdsl.dialects import arith, scf, vector
 from xdsl.dialects import math as maths
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import is_side_effect_free
 from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 
 from ...dialects import kernel
@@ -17,7 +18,7 @@ from ..c_family.printer import Handler, KernelPrinter
 from ..c_family.types import element_name
 from ..c_family.unrolling import even_factor, unrolled_instructions
 from .assembly import Assembly, Unwritable, is_local
-from .async_copy import holds_copies_alone
+from .async_copy import ARITHMETIC, holds_copies_alone
 
 _LEAST = 24
 """Multiply-adds that are worth a block of assembly. A choice: depthwise windows have 25, and rows of results 56."""
@@ -139,10 +140,11 @@ def _is_copy(op: Operation) -> bool:
 
 
 def _is_index(op: Operation) -> bool:
-    """True for arithmetic on indices and truth values, which may as well be done before."""
+    """True for arithmetic on indices and truth values, which may as well be done before; no arrival, which waits."""
     kinds = [result.type for result in op.results]
     is_plain = all(isinstance(kind, IndexType) or kind == IntegerType(1) for kind in kinds)
-    return bool(kinds) and is_plain and not op.regions and not isinstance(op, kernel.LoadOp)
+    is_free = op.name.startswith(ARITHMETIC) or is_side_effect_free(op)
+    return bool(kinds) and is_plain and not op.regions and is_free
 
 
 def _is_shared(buffer: SSAValue) -> bool:

@@ -379,11 +379,22 @@ class Assembly:
             begin.append(f".reg .{register_type} {name}; {move.format(name, f'%{number}')};")
         inputs = [*floats, *places, *(f'"{_OTHERS[kind][1]}"({text})' for kind, text, _ in others)]
         end = [f"mov.f32 %{n}, {self.held[buffer][place]};" for n, (buffer, place) in enumerate(self.written)]
+        p.line(self._comment)
         p.line('asm volatile("{\\n"')
         for line in (*begin, *self.lines, *end):
             p.line(f'             "{line}\\n"')
         p.line(f'             "}}" : {", ".join(results)} : {", ".join(inputs)} : "memory");')
         p.assembled += len(self.lines)
+
+    @property
+    def _comment(self) -> str:
+        """What the block does, in C's names: its instructions have names of their own."""
+        count = sum(line.startswith(_PRODUCT) for line in self.lines)
+        read, changed = (
+            ", ".join(dict.fromkeys(self._p.buffer(buffer).name for buffer, _ in places))
+            for places in (self.places, self.written)
+        )
+        return f"// {count} multiply-adds{read and f' of what is in {read}'}, which change {changed}."
 
     def _variable(self, value: SSAValue, place: int) -> str:
         if is_local(value):

@@ -59,7 +59,10 @@ def _share(flags: Sequence[bool]) -> float:
 
 @dataclass(frozen=True)
 class _Syntax:
-    """The ways an instruction set is written: mnemonics by kind, memory operands, vectors."""
+    """The ways an instruction set is written: mnemonics by kind, memory operands, vectors.
+
+    `renaming` is of copies of virtual registers, which are no instructions once the assembler has given out real ones.
+    """
 
     fma: re.Pattern[str]
     arithmetic: re.Pattern[str]
@@ -70,6 +73,7 @@ class _Syntax:
     vector: re.Pattern[str]
     register: re.Pattern[str]
     jump: re.Pattern[str]
+    renaming: re.Pattern[str]
 
 
 _NEVER = re.compile(r"(?!)")
@@ -83,6 +87,7 @@ _X86 = _Syntax(
     vector=re.compile(r"^v?\w*(ps|pd|ph)\b|^vfn?m\w+p[sdh]\b"),
     register=re.compile(r"%[xyz]mm(\d+)"),
     jump=re.compile(r"^j\w+ \.(\w+)$"),
+    renaming=_NEVER,
 )
 _ARM = _Syntax(
     fma=re.compile(r"^(fmla|fmls|fmadd|fmsub|fnmadd|fnmsub)\b"),
@@ -94,6 +99,7 @@ _ARM = _Syntax(
     vector=re.compile(r"\bv\d+\.\d*[a-z]|\bz\d+\."),
     register=re.compile(r"\b[vqzds](\d+)\b"),
     jump=re.compile(r"^(?:b\.?\w*|cbn?z \w+,|tbn?z \w+, #\d+,) \.(\w+)$"),
+    renaming=_NEVER,
 )
 _PTX = _Syntax(
     fma=re.compile(r"^fma\."),
@@ -105,6 +111,7 @@ _PTX = _Syntax(
     vector=re.compile(r"x2\b|f16x2"),
     register=_NEVER,
     jump=re.compile(r"^(?:@!?%p\d+ )?bra(?:\.uni)? \$(\w+);$"),
+    renaming=re.compile(r"^mov\.\w+ %?[a-z]+\d+, %?[a-z]+\d+;$"),
 )
 
 
@@ -155,13 +162,13 @@ def _instructions(lines: Sequence[str], syntax: _Syntax) -> Iterator[tuple[int, 
     for number, line in enumerate(lines):
         place = re.match(r"^\.loc \d+ (\d+)", line)
         source_line = int(place[1]) if place is not None else source_line
-        if not line or line[0] in ".$#{}(" or line.endswith(":"):
+        if not line or line[0] in ".$#{}(" or line.endswith(":") or syntax.renaming.match(line):
             continue
         yield number, Instruction(line, _kind(line, syntax), bool(syntax.vector.search(line)), source_line)
 
 
 def _kind(line: str, syntax: _Syntax) -> str:
-    bare = re.sub(r"^@!?%p\d+ ", "", line)
+    bare = re.sub(r"^@!?%?\w+ ", "", line)
     patterns = (
         (FMA, syntax.fma),
         (MATRIX, syntax.matrix),

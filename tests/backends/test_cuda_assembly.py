@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from assembly import assembly_blocks
-from gpu_programs import check_outputs, compile_cuda
+from gpu_programs import check_outputs, compile_cuda, parse
 from late_notes import noting
 from xdsl.dialects.builtin import ModuleOp
 
@@ -71,12 +71,45 @@ def test_a_loop_around_assembly_is_not_unrolled_by_the_compiler() -> None:
     (loop,) = (part for part in source.split("for (")[1:] if "asm volatile" in part and "fma.rn" in part)
     assert "#pragma unroll 1\n    for (" + loop in source
     assert "fmaf(" not in source
+    assert re.search(r"// \d+ multiply-adds of what is in a_shared, b_shared, which change .*T_matmul_tile\.\n", source)
 
 
 def test_neighbours_in_shared_memory_are_read_at_once() -> None:
     """Rows of 4 results read them one by one in the kernel dialect, at places that are known to be multiples of 4."""
     source = print_cuda(default_of(convolution(8, 14, 32, 3, 1), "xx")).source
     assert re.search(r"ld\.shared\.v[24]\.f32 \{t\d+, ", source)
+
+
+def test_a_block_ends_where_threads_wait_for_each_other() -> None:
+    """An arrival is a truth value, but no arithmetic that may be done before: to its threads it is a barrier."""
+    adds = """
+        %x{0} = lw_kernel.load %s[%c0] : memref<32xf32, "shared"> -> vector<32xf32>
+        %y{0} = lw_kernel.load %sum[%c0] : memref<32xf32, "local"> -> vector<32xf32>
+        %z{0} = math.fma %x{0}, %x{0}, %y{0} : vector<32xf32>
+        lw_kernel.store %z{0}, %sum[%c0] : vector<32xf32>, memref<32xf32, "local">"""
+    module = parse(f"""
+    func.func @f(%in : memref<32xf32>, %out : memref<32xf32> {{lw.output}}) {{
+      %c0 = arith.constant 0 : index
+      %zero = arith.constant 0.0 : f32
+      lw_kernel.launch grid [1, 1, 1] block [32, 1, 1] {{
+        %t = lw_kernel.thread "threadIdx.x" : index
+        %counters = lw_kernel.alloc "arrived" : memref<1xi32, "counters">
+        %s = lw_kernel.alloc "s" : memref<32xf32, "shared">
+        %sum = lw_kernel.alloc "sum" : memref<32xf32, "local">
+        %a = lw_kernel.load %in[%t] : memref<32xf32> -> f32
+        lw_kernel.store %a, %s[%t] : f32, memref<32xf32, "shared">
+        lw_kernel.barrier
+        {adds.format(1)}
+        %last = lw_kernel.arrive %counters[%c0] of 1 : memref<1xi32, "counters">
+        {adds.format(2)}
+        scf.if %last {{
+          lw_kernel.store %zero, %out[%t] : f32, memref<32xf32>
+        }}
+      }}
+      func.return
+    }}""")
+    order = re.findall(r"fma\.rn|bool last", print_cuda(module).source)
+    assert order == ["fma.rn"] * 32 + ["bool last"] + ["fma.rn"] * 32
 
 
 @pytest.mark.slow

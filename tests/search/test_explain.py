@@ -200,6 +200,13 @@ PTX = """
 .visible .entry main(
 $L__BB0_1:
 	ld.shared.v4.f32 	{%f1, %f2, %f3, %f4}, [%r8];
+	// begin inline asm
+	{
+.reg .f32 f<1>;
+mov.f32 f0, %f5;
+@asked0 cp.async.ca.shared.global [place0], [pointer0], 4;
+}
+	mov.u32 	%r9, %tid.x;
 	fma.rn.f32 	%f5, %f1, %f2, %f5;
 	cp.async.commit_group;
 	st.local.f32 	[%rd1], %f5;
@@ -216,7 +223,7 @@ def test_instructions_of_the_hottest_loop() -> None:
     assert [each.source_line for each in x86.instructions] == [7, 7, 9, 9, 9, 9]
     arm, ptx = hot_loop(ARM), hot_loop(PTX)
     assert arm is not None and arm.counts == {FMA: 1, LOAD: 1, SPILL: 1, "other": 1} and arm.vector_share == 1.0
-    assert ptx is not None and ptx.counts == {FMA: 1, LOAD: 1, SPILL: 1, "other": 2} and ptx.registers == 0
+    assert ptx is not None and ptx.counts == {FMA: 1, LOAD: 2, SPILL: 1, "other": 3} and ptx.registers == 0
     assert hot_loop("poclbin") is hot_loop("") is None
 
 
