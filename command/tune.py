@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialects.shown_text import one_line
 from ..search.records.file import DEFAULT_SKETCH
-from ..search.records.record import duration
+from ..search.records.record import Record, duration
 from ._errors import UserError, interruption_code
 from ._inputs import file_name, tuner
 from ._measuring import add_measure_options, measure_option_of
@@ -255,10 +255,10 @@ def _as_text(
     advice: str,
 ) -> str:
     best, state = result.best, result.state
-    repeats = f"shortest of {len(best.times_s)} repeats, median {duration(statistics.median(best.times_s))}"
+    repeats = f"shortest of {len(best.times_s)} repeats, {_median(best)}"
     untuned = "failed" if any(trial.sketch == DEFAULT_SKETCH for trial in result.trials) else "not measured"
     if result.default is not None:
-        untuned = f"{duration(result.default.time_s)}; {_gain(result)}"
+        untuned = f"{duration(result.default.time_s)} ({_median(result.default)}); {_gain(result)}"
     spent = f"search {state.search_s:.1f}, build {state.build_s:.1f}, run {state.run_s:.1f}"
     resumed = ""
     if state.resumed:
@@ -281,6 +281,10 @@ def _as_text(
     if replay is None:
         return text
     return f"{text}\n\nreplay it (add --print-between-passes to see every step)\n  {replay_command(replay)}"
+
+
+def _median(record: Record) -> str:
+    return f"median {duration(statistics.median(record.times_s))}"
 
 
 def _gain(result: TuningResult) -> str:

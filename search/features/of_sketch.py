@@ -11,6 +11,7 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ...backends.forkable import ForkableLock
 from ...dialects.target import Target
 from ...passes.collector import collector_paused
 from ...passes.parametric.program import Program
@@ -50,6 +51,8 @@ class SketchFeatures:
         self._name = name
         self._template = template
         self._estimate = estimate
+        self._making = ForkableLock()
+        """Held while programs are made, as what they are made of is taken apart for all threads."""
         self.prior = prior if prior is not None or estimate is None else self._estimated
         """Seconds of candidates with these columns, `(n,)`; None where nobody has an idea."""
 
@@ -63,9 +66,15 @@ class SketchFeatures:
         """The catalogue's features, and the ideal seconds that times are relative to."""
         return self._programs[0]
 
+    @property
+    def _programs(self) -> tuple[Program, Program, Program]:
+        """Those of `_made`, which one thread makes for all."""
+        with self._making:
+            return self._made
+
     @cached_property
     @collector_paused()
-    def _programs(self) -> tuple[Program, Program, Program]:
+    def _made(self) -> tuple[Program, Program, Program]:
         """The features; the estimate of building, where there is one; the limits of unrolling that make a difference.
 
         All are made at once, since the expressions that they are made of, tens of thousands, are let go then.
@@ -102,7 +111,9 @@ class SketchFeatures:
 
     def _estimated(self, columns: Mapping[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.float64]:
         rows = len(next(iter(columns.values()))) if columns else 1
-        return np.asarray(run_program(self._estimates, columns, rows)[0], dtype=np.float64)
+        with self._making:
+            program = self._estimates
+        return np.asarray(run_program(program, columns, rows)[0], dtype=np.float64)
 
     def build_seconds(self, columns: Mapping[str, npt.NDArray[np.int64]], rows: int) -> npt.NDArray[np.float64] | None:
         """Rough seconds until candidates with these columns are built, `(rows,)`; None where nobody has an idea."""

@@ -48,10 +48,10 @@ def make_reference(module: ModuleOp) -> Reference:
     """Random inputs for a te-level module and what the interpreter makes of them in double precision.
 
     An output has the tolerance of the stages that it is computed from. Sums in 16 bits may be off by `growth` of what
-    they are, and of what the output is on average. Where stages weigh and
-    add what other stages computed, such as Winograd's transforms, rounding errors grow by more than the lengths of sums
-    say: what the working precision loses on these inputs is found out, and allowed four times; where more is computed
-    from sums in 16 bits, which lose it at each term, twice. Truth values lose nothing by it: there is nothing between.
+    they are, and of what the output is on average. Where stages weigh and add what other stages computed, such as
+    Winograd's transforms, rounding errors grow by more than the lengths of sums say: what the working precision loses
+    on these inputs is found out, and allowed four times; where more is computed from sums in 16 bits, which lose it at
+    each term, twice. Truth values lose nothing by it: there is nothing between.
     NotEnoughMemory where that, and candidates' outputs, would not fit.
     """
     func = next(f for f in module.ops if isinstance(f, FuncOp))

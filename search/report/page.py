@@ -167,8 +167,9 @@ def figures(group: RecordGroup, limits: Limits | None) -> str:
         if share is not None:
             rows.append(("of the limit", str(share)))
         if untuned is not None:
-            times = untuned.time_s / best.time_s
-            rows.append(("untuned", f"{group.speed(untuned.time_s)}; tuning made it {times:.2f} times as fast"))
+            times = best.times_as_fast(untuned)
+            found = ", ".join(filter(None, (group.speed(untuned.time_s), repeats(untuned))))
+            rows.append(("untuned", f"{found}; tuning made it {times:.2f} times as fast"))
     right, trials = len(group.right), len(group.trials)
     errors = ", ".join(f"{n} {code}" for code, n in group.errors.items())
     rows.append(

@@ -95,6 +95,8 @@ class Evolution(Strategy):
         self._settings = settings or EvolutionSettings()
         self._drawn: list[dict[int, Rows]] = [{} for _ in spaces]
         """The last draws of each space, by their numbers."""
+        self._most_liked = (-np.inf, 0.0)
+        """The best prediction for a space like those that the model has seen, and what corrects its estimate."""
 
     def _propose(self, model: CostModel, count: int) -> list[Proposal]:
         rng = np.random.default_rng([self._seed, len(self._seen)])
@@ -295,9 +297,9 @@ class Evolution(Strategy):
     def _without_corrections(self, rows: Sequence[Rows], means: Sequence[Floats]) -> None:
         """Have rows of spaces that the model has seen none like count by their estimates, as they do untuned.
 
-        These are corrected as the one is that the model likes best of the others. Of 1024 cubed (an H200) products in
-        parts and slices were predicted to take 0.90 of the time of others and took 1.08: half of the first 64 trials
-        were theirs.
+        These are corrected as the one is that the model likes best of all others so far: climbs may go on from rows of
+        such spaces alone. Of 1024 cubed (an H200) products in parts and slices were predicted to take 0.90 of the time
+        of others and took 1.08: half of the first 64 trials were theirs.
         """
         estimates = [space.estimate(own) for space, own in zip(self.spaces, rows, strict=True)]
         unseen = [space.unseen and seconds is not None for space, seconds in zip(self.spaces, estimates, strict=True)]
@@ -306,8 +308,9 @@ class Evolution(Strategy):
             for mean, seconds, is_unseen in zip(means, estimates, unseen, strict=True)
             if seconds is not None and not is_unseen
         ]
-        if any(unseen) and seen:
-            _, gained = max(seen)
+        self._most_liked = max([self._most_liked, *seen])
+        predicted, gained = self._most_liked
+        if predicted > -np.inf:
             for mean, seconds, is_unseen in zip(means, estimates, unseen, strict=True):
                 if is_unseen and seconds is not None:
                     mean[:] = gained - np.log2(seconds)

@@ -2,8 +2,11 @@
 
 import gc
 import operator
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -367,3 +370,25 @@ def test_a_sketch_keeps_programs_and_no_expressions(target: str) -> None:
     assert (first.build_seconds(rows) is None) == target.startswith("llvm")
     assert (described.steps_allowed(first.columns(rows), len(rows)) is None) == target.startswith("llvm")
     np.testing.assert_array_equal(first.features(rows), wanted)
+
+
+def test_threads_that_ask_a_sketch_at_once_get_the_same() -> None:
+    """One of them makes the programs, and takes the expressions apart that all would make them of."""
+    a, b = te.placeholder((64, 96), name="a"), te.placeholder((96, 32), name="b")
+    first, again = (lw.SearchTask([a, b, topi.nn.matmul(a, b)], target="llvm cores=1").sketches[0] for _ in range(2))
+    rows = first.population.sample(np.random.default_rng(0), 8)
+    begin = Barrier(4)
+
+    def features(_: int) -> npt.NDArray[np.float32]:
+        begin.wait()
+        return first.features(rows)
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(features, range(4)))
+    finally:
+        sys.setswitchinterval(usual)
+    for each in found:
+        np.testing.assert_array_equal(each, again.features(rows))

@@ -442,3 +442,13 @@ def test_spaces_like_none_that_the_model_knows_go_by_their_estimates(unseen: boo
     spaces = [Estimated("known", False, 1.0), Estimated("liked", unseen, factor)]
     found = Evolution(spaces, 0).propose(Ground(), 16)
     assert (sum(each.space == 1 for each in found) > 8) == liked
+
+
+def test_rows_of_an_unknown_space_alone_count_as_they_do_among_others() -> None:
+    """As where candidates are climbed from that are all of such a space."""
+    known, unknown = spaces = [Estimated("known", False, 1.0), Estimated("liked", True, 1.0)]
+    search, rng = Evolution(spaces, 0), np.random.default_rng(0)
+    rows = [space.sample(rng, 8) for space in (known, unknown)]
+    _, (among_others, _) = search._predict(Ground(), rows)
+    _, (alone, _) = search._predict(Ground(), [rows[0][:0], rows[1]])
+    np.testing.assert_array_equal(alone, among_others)

@@ -294,6 +294,14 @@ def test_words_of_the_roofline_do_not_cover_one_another() -> None:
         assert [dy for _, dy in sorted(words, key=lambda pair: -pair[0]["y"])] == [-7, 12]
 
 
+def test_a_page_compares_a_run_off_by_medians(tmp_path: Path) -> None:
+    """The shortest of all laps was the untuned schedule's."""
+    untuned = record(sketch="default", decisions=(), schedule="", role=Role.FINAL, times_s=(0.5e-3, 1.1e-3, 1.2e-3))
+    winner = record(role=Role.WINNER, times_s=(0.9e-3, 1e-3, 1e-3))
+    _, text = read(write_report([untuned, winner], tmp_path / "r.html"))
+    assert "500 us, shortest of 3 repeats, median 1.1 ms; tuning made it 1.10 times as fast" in text
+
+
 def _names(layer: dict[str, Any]) -> bool:
     return layer["mark"]["type"] == "text" and "tuned" in layer["data"]["values"][0]["words"]
 
