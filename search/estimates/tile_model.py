@@ -304,14 +304,15 @@ class TileModel(TileShape):
         return np.where(once, STREAMED_ONCE_CYCLES, STREAMED_STORE_CYCLES)
 
     def _taken(self, c: Columns) -> Array:
-        """The part of steps in which a register tile reads anything but padding, one step at least: sums are stored."""
+        """The part of steps in which a register tile reads anything but padding, one step of all tiles at least."""
         tiles = {axis.name: c[axis.inner] for axis in self.rows}
         tiles[self.vector.name] = c[self.vector.inner] * c[self.lanes]
         taps = {axis.name: c[axis.unroll] for axis in self.reduce}
         one = np.ones(len(c[self.lanes]), dtype=np.int64)  # of an axis whose places are tasks
         parts = [w.parts(tiles.get(w.spatial, one), taps[w.tap]) for w in self.windows if w.tap in taps]
         total, _ = self._depth(c)
-        return np.asarray(np.maximum(prod(parts, start=np.ones(len(total))), 1.0 / total))
+        least = 1.0 / (self._register_tiles(c) * total)
+        return np.asarray(np.maximum(prod(parts, start=np.ones(len(total))), least))
 
     def _packed_in_tiles(self, c: Columns) -> Array:
         """Cycles to lay out what a task reads along its lanes in one block of steps."""
