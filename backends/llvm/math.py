@@ -284,8 +284,9 @@ def _erf(w: Writer, x: str) -> str:
 def _one_plus_erf(w: Writer, x: str) -> str:
     """Return 1 + erf(x), whose only division and polynomial are those of the smaller one of 1 - erf(x) and this.
 
-    Of a sum with erf both of its polynomials are computed, and below -1 few bits are left. This one is 4 units off at
-    most above 1, where the sum is one off; errors of gelu(x) are 1.7e-7 at most, of the sum 2.4e-7.
+    Of a sum with erf both of its polynomials are computed, and below -1 few bits are left. Of each fifth float up to 12
+    this one is 5e-7 off at most, near 1, and the sum 1.5e-7; gelu(x) by it is 4.1e-7 off (of negative x 0.8e-7), by the
+    sum 5.1e-7 (1.4e-7).
     """
     root = w.horner(_ERFC_ROOT, w.intrinsic("fabs", x))
     square = w.mul(root, root)

@@ -26,9 +26,9 @@ from .tile_model import (
     L2_WAYS,
     PANELS_KEPT,
     TURNED_CYCLES,
-    Array,
     TileModel,
 )
+from .tile_shape import Array
 
 ISSUED_PER_CYCLE = 3.2
 """Multiply-adds and loads of whole vectors that begin in a cycle, together. Of C near-best candidates are estimated

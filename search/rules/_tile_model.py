@@ -10,7 +10,8 @@ from ...dialects.element import element_bytes
 from ...dialects.strides import row_major
 from ..estimates import cache_traffic as traffic
 from ..estimates.product_model import ProductModel
-from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, ReduceAxis, TiledAxis, TileModel
+from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, TileModel
+from ..estimates.tile_shape import ReduceAxis, TiledAxis
 from ..structure.anchor import Operand
 from ..structure.strides import WIDEST_STRIDE
 from ._row_panel import row_operand

@@ -310,7 +310,7 @@ def _descended(population: Population, seconds: KnownSeconds, rows: Rows) -> Row
     while len(rows := rows[population.legal(rows)]):
         found = seconds(rows)
         best = rows[np.argsort(found, kind="stable")[:CHANGED]]
-        if found.min() > least * WORTH_A_CHANGE:
+        if not found.min() < min(least, least * WORTH_A_CHANGE):  # where it is 0 or no number nothing is less
             return best
         least = found.min()
         rows = np.concatenate([_changed_in_one_place(row, population.sizes) for row in best])

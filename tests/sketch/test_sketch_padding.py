@@ -8,7 +8,10 @@ from sketch_kernels import check_kernels
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.search.sketch.draft import Draft
+from loopwright.search.sketch.draft import Draft, _descended
+from loopwright.search.sketch.hole import Hole
+from loopwright.search.sketch.known_seconds import KnownSeconds
+from loopwright.search.sketch.population import Population
 from loopwright.search.sketch.sketch import Sketch
 from loopwright.search.structure.anchor import find_anchor
 from loopwright.search.structure.padding import PaddedWindow, padded_windows, part_read
@@ -66,6 +69,31 @@ def test_taps_are_the_outer_steps_and_estimates_know_of_them() -> None:
     drawn = [(s, s.columns(s.sample(np.random.default_rng(0), 300))) for s in (sketch, plain)]
     least = [s.prior(columns).min() for s, columns in drawn if s.prior is not None]
     assert least[0] < least[1]
+
+
+def test_windows_that_read_nothing_but_padding_have_an_estimate_and_a_schedule() -> None:
+    """Strides may step over all data: no tile has a step to take, and each stores its zeros."""
+
+    def tensors() -> list[te.Tensor]:
+        data, kernel = te.placeholder((1, 8, 1, 7), name="data"), te.placeholder((32, 8, 3, 3), name="kernel")
+        return [data, kernel, topi.nn.relu(topi.nn.conv2d_nchw(data, kernel, (4, 1), (3, 1)))]
+
+    task = lw.SearchTask(tensors, target=CPU)
+    assert any(s.name.endswith("_padded") for s in task.sketches)
+    for sketch in task.sketches:
+        row = sketch.sample(np.random.default_rng(0), 50)
+        estimates = sketch.estimate(row)
+        assert estimates is None or (estimates > 0).all(), sketch.name
+        schedule = sketch.schedule(sketch.default)
+        np.testing.assert_array_equal(task.build(schedule)(*task.reference.inputs), 0, err_msg=schedule)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, np.nan, np.inf])
+def test_a_choice_of_defaults_ends_whatever_an_estimate_is(seconds: float) -> None:
+    """Such as 0, which no change makes less."""
+    population = Population((Hole("rows", (1, 2, 4), 2),), (), ())
+    known = KnownSeconds(lambda rows: np.full(len(rows), seconds))
+    assert len(_descended(population, known, population.default[None]))
 
 
 @pytest.mark.parametrize("name", CASES)
