@@ -388,7 +388,7 @@ class Assembly:
 
     @property
     def _comment(self) -> str:
-        """What the block does, in C's names: its instructions have names of their own."""
+        """A sentence of what the block does, in C's names: its instructions have names of their own."""
         count = sum(line.startswith(_PRODUCT) for line in self.lines)
         read, changed = (
             ", ".join(dict.fromkeys(self._p.buffer(buffer).name for buffer, _ in places))

@@ -119,7 +119,7 @@ of the time; with 32 none (Zen 3)."""
 
 @dataclass(frozen=True, kw_only=True)
 class TileModel(TileShape):
-    """What the candidates of a tiled reduction take: its shape, how operands and results are moved, and what is known.
+    """Time that candidates of a tiled reduction take, by its shape and by how operands and results are moved.
 
     `packed` are the elements that are laid out anew before the reduction, all at once, `pack_cycles` the cycles of one,
     in a tile or before; `turning` are the cycles of an epilogue that writes along another axis, `copied` those of one
