@@ -133,6 +133,7 @@ import sys
 import fake_backend
 import loopwright as lw
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
+from loopwright.search.measure.tolerance import EXACT
 key, tracker = sys.argv[1:]
 remote = lw.request_device(key, tracker)
 remote.array([1.0])
