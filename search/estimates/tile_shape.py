@@ -114,17 +114,11 @@ class TileShape:
 
     @once
     def _row_tile(self, c: Columns) -> npt.NDArray[np.int64]:
-        tile = np.ones_like(c[self.lanes])
-        for axis in self.rows:
-            tile = tile * c[axis.inner]
-        return tile
+        return prod((c[axis.inner] for axis in self.rows), start=np.ones_like(c[self.lanes]))
 
     @once
     def _unrolled(self, c: Columns) -> npt.NDArray[np.int64]:
-        total = np.ones_like(c[self.lanes])
-        for axis in self.reduce:
-            total = total * c[axis.unroll]
-        return total
+        return prod((c[axis.unroll] for axis in self.reduce), start=np.ones_like(c[self.lanes]))
 
     @once
     def _waste(self, c: Columns) -> Array:

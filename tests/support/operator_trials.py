@@ -34,7 +34,7 @@ DTYPES = ("float16", "bfloat16", "int8", "float32", "float64")
 """Types of a case's operands, the first three of them twice as often."""
 SHARES = (4, 4, 3, 1, 1)
 ROUNDINGS = 4
-"""How many times the error that sums in 16 bits have on average a result may have, with what comes after the sum."""
+"""Errors that are allowed, with what comes after the sum, in those that sums in 16 bits have on average."""
 
 Epilogue = tuple[str, Callable[[te.Tensor, te.Tensor], te.Tensor], Callable[[Any, Any], Any]]
 

@@ -21,7 +21,7 @@ NOISE = {torch.float32: 1e-6, torch.float16: 3e-3, torch.bfloat16: 2e-2}
 MOST_SPREAD = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.2}
 """By how much two values of a tensor may differ, relative to its largest element."""
 ROUNDINGS = 10
-"""How many times as far as the random differences another order of a sum may lie."""
+"""Distances that another order of a sum may lie off, in those of the random differences."""
 MOST_ELEMENTS, LARGEST = 60_000, 1e4
 EXTENTS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 31, 33, 40)
 
