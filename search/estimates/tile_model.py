@@ -40,6 +40,10 @@ APART_PACK_CYCLES = 5.0
 """The same where neither neighbouring lanes nor terms are neighbours in memory. Fitted, not measured by itself: what
 three shown operators on a Zen 3 took beyond the estimate with 1 comes to 2, 6 and 9. With 1 for what is packed ahead of
 all tiles, a convolution of 3 channels with stride 2 took 2.7 ms, so it takes 1.2 (Emerald Rapids)."""
+ACROSS_PACK_CYCLES = 4.0
+"""The same where lanes go on in the next row of pixels, which begins elsewhere: parts of several rows are joined in a
+vector. With 1 what is so was estimated at 1 / 1.8 of its time beside other lanes (32 dilated, plain and grouped layers,
+a core of a Zen 5): 192x15x15 to 160, 3x3 by 6, takes 3.2 cycles, 112x56x56 3.5, 4x256x28x28 7."""
 TURNED_PIXEL_CYCLES = 0.5
 """The same of pixels whose channels become lanes, line by line in registers (8x512x20x20 apart, 5x5/2, takes 0.45 ms in
 all on a core of a Zen 5, 0.13 of these by what multiply-adds take)."""

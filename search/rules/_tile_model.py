@@ -10,7 +10,7 @@ from ...dialects.element import element_bytes
 from ...dialects.strides import row_major
 from ..estimates import cache_traffic as traffic
 from ..estimates.product_model import ProductModel
-from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, TileModel
+from ..estimates.tile_model import ACROSS_PACK_CYCLES, APART_PACK_CYCLES, PACK_CYCLES, TileModel
 from ..estimates.tile_shape import ReduceAxis, TiledAxis
 from ..structure.anchor import Operand
 from ..structure.strides import WIDEST_STRIDE
@@ -48,7 +48,7 @@ def tile_model(plan: TilePlan, copied: float = 0.0) -> TileModel:
         operands=tuple(_touched(plan, operand) for operand in plan.anchor.operands),
         result=_touched_together(plan, [a.name for a in plan.anchor.spatial]),
         padded_inline=plan.variant.inline_pads,
-        pack_cycles=PACK_CYCLES if in_vectors else APART_PACK_CYCLES,
+        pack_cycles=_pack_cycles(plan) if in_vectors else APART_PACK_CYCLES,
         packed=packed,
         turning=plan.turning,
         copied=copied,
@@ -65,6 +65,23 @@ def tile_model(plan: TilePlan, copied: float = 0.0) -> TileModel:
         panels_asked=plan.variant.panels_asked,
         blocks_asked=tuple(n for n, o in enumerate(plan.anchor.operands) if plan.asks_blocks and o in plan.moving),
     )
+
+
+def _pack_cycles(plan: TilePlan) -> float:
+    """Cycles to lay out an element of what is packed in vectors, whose lanes may go on in the next row of pixels."""
+    across = len(plan.variant.vector) > 1 and not all(_is_one_line(plan, operand) for operand in plan.in_panels)
+    return ACROSS_PACK_CYCLES if across else PACK_CYCLES
+
+
+def _is_one_line(plan: TilePlan, operand: Operand) -> bool:
+    """True where the rows that become lanes together lie one after the other, with nothing between them."""
+    shape, axes = buffer_shape(operand.buffer), plan.variant.vector
+    sized = {axis.name for axis in (*plan.anchor.spatial, *plan.anchor.reduce)}
+    last = list(zip(shape, operand.indices, strict=True))[-len(axes) :]
+    plain = all(
+        e.axes() & sized == {a.name} and e.coefficient(a.name) == 1 for a, (_, e) in zip(axes, last, strict=True)
+    )
+    return plain and all(axis.extent == size for axis, (size, _) in zip(axes[1:], last[1:], strict=True))
 
 
 def _is_shuffled(plan: TilePlan, operand: Operand) -> bool:
