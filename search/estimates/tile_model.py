@@ -40,6 +40,13 @@ APART_PACK_CYCLES = 5.0
 """The same where neither neighbouring lanes nor terms are neighbours in memory. Fitted, not measured by itself: what
 three shown operators on a Zen 3 took beyond the estimate with 1 comes to 2, 6 and 9. With 1 for what is packed ahead of
 all tiles, a convolution of 3 channels with stride 2 took 2.7 ms, so it takes 1.2 (Emerald Rapids)."""
+ACROSS_PACK_CYCLES = 4.0
+"""The same where lanes go on in the next row of pixels, which begins elsewhere: parts of several rows are joined in a
+vector. With 1 what is so was estimated at 1 / 1.8 of its time beside other lanes (32 dilated, plain and grouped layers,
+a core of a Zen 5): 192x15x15 to 160, 3x3 by 6, takes 3.2 cycles, 112x56x56 3.5, 4x256x28x28 7."""
+TURNED_PIXEL_CYCLES = 0.5
+"""The same of pixels whose channels become lanes, line by line in registers (8x512x20x20 apart, 5x5/2, takes 0.45 ms in
+all on a core of a Zen 5, 0.13 of these by what multiply-adds take)."""
 FAR_PACK_CYCLES = 3.0
 """Cycles more for an element that goes through memory, fresh pages included (measured on a Zen 5)."""
 LOOP_CYCLES = 2.0
@@ -124,9 +131,10 @@ class TileModel(TileShape):
     `packed` are the elements that are laid out anew before the reduction, all at once, `pack_cycles` the cycles of one,
     in a tile or before; `turning` are the cycles of an epilogue that writes along another axis, `copied` those of one
     core for operands that are padded or laid out by phases before all tiles. `panels` are the places of the operands
-    that each tile packs for itself; axes that are `whole` are extended to whole register tiles. Sets of the
-    second-level cache are counted where it `asks_sets`, which is where rows may be packed: elsewhere the model that
-    ships chose worse with them (a dilated convolution of 14x14x2048 34.8 ms for 24.9). Along `windows` a tile leaves
+    that each tile packs for itself, `pixels` that of one which it lays out along channels; axes that are `whole` are
+    extended to whole register tiles. Sets of the second-level cache are counted where it `asks_sets`, which is where
+    rows may be packed: elsewhere the model that ships chose worse with them (a dilated convolution of 14x14x2048 34.8
+    ms for 24.9). Along `windows` a tile leaves
     out the steps in which it reads nothing but padding. Where estimates alone choose among candidates they are `sure`:
     `EASED`, with sets of both caches asked, of trimmed tiles what is left, and `WAITED` for what caches deliver.
     Results that are `turned` are stored along the last rows. What moves along the lanes may be `asked` for ahead.
@@ -142,6 +150,7 @@ class TileModel(TileShape):
     turning: float = 0.0
     copied: float = 0.0
     panels: tuple[int, ...] = ()
+    pixels: int | None = None
     whole: frozenset[str] = frozenset()
     asks_sets: bool = False
     windows: tuple[PaddedWindow, ...] = ()
@@ -245,11 +254,13 @@ class TileModel(TileShape):
             + self._kept_apart(c, vectors, fmas)
         )
         balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
-        waited = WAITED * transfers if self.sure else 0.0
+        waited = WAITED * transfers if self.sure and self.pixels is None else 0.0
         taken = np.maximum(np.maximum(arithmetic, moves), ahead) + waited + steps * around
         cycles = taken * self._taken(c) * balance / self.target.cores
         if self.panels:
             cycles = cycles + self._packed_in_tiles(c) * (total / np.maximum(block, 1.0)) * tasks / self.target.cores
+        if self.pixels is not None:
+            cycles = cycles + self._pixels_turned(c, self.pixels) * tasks / self.target.cores
         if self.panel == "direct":
             cycles = cycles * UNPACKED
         far = min(1.0, self.packed * self.element_bytes / (FAR_L2 * max(1, self.target.l2_bytes)))
@@ -314,11 +325,21 @@ class TileModel(TileShape):
         least = 1.0 / (self._register_tiles(c) * total)
         return np.asarray(np.maximum(prod(parts, start=np.ones(len(total))), least))
 
-    def _packed_in_tiles(self, c: Columns) -> Array:
-        """Cycles to lay out what a task reads along its lanes in one block of steps."""
+    def _task(self, c: Columns) -> dict[str, Array]:
+        """The iterations of each axis in one block of steps of a task."""
         cover = self._register_tile(c)
         for loop in self._loops(c)[: len(self.reduce) + len(self.rows) + 1]:
             cover[loop.axis] = cover[loop.axis] * loop.trips
+        return cover
+
+    def _pixels_turned(self, c: Columns, place: int) -> Array:
+        """Cycles to lay out the pixels of a task with channels as lanes, in which tiles are trimmed to their axes."""
+        cover = {axis: np.minimum(covered, self._all[axis]) for axis, covered in self._task(c).items()}
+        return np.asarray(self.operands[place].footprint(cover) / self.element_bytes * TURNED_PIXEL_CYCLES)
+
+    def _packed_in_tiles(self, c: Columns) -> Array:
+        """Cycles to lay out what a task reads along its lanes in one block of steps."""
+        cover = self._task(c)
         elements = np.zeros(len(c[self.lanes]))
         for place in self.panels:
             elements = elements + self.operands[place].footprint(cover) / self.element_bytes

@@ -10,7 +10,7 @@ from ...dialects.element import element_bytes
 from ...dialects.strides import row_major
 from ..estimates import cache_traffic as traffic
 from ..estimates.product_model import ProductModel
-from ..estimates.tile_model import APART_PACK_CYCLES, PACK_CYCLES, TileModel
+from ..estimates.tile_model import ACROSS_PACK_CYCLES, APART_PACK_CYCLES, PACK_CYCLES, TileModel
 from ..estimates.tile_shape import ReduceAxis, TiledAxis
 from ..structure.anchor import Operand
 from ..structure.strides import WIDEST_STRIDE
@@ -23,13 +23,13 @@ def tile_model(plan: TilePlan, copied: float = 0.0) -> TileModel:
     """Return the model of a plan's candidates, before whose tiles copies take so many cycles of one core."""
     vector = plan.variant.vector
     extents = {a.name: a.extent for a in (*plan.anchor.spatial, *plan.anchor.reduce)}
-    panels = [*plan.moving, *([plan.still] if plan.still is not None else [])]
+    panels = [*plan.in_panels, *([plan.still] if plan.still is not None else [])]
     packed = sum(prod(extents[n] for n in o.axes) for o in panels) if plan.variant.panel == "root" else 0
     in_vectors = all(
         operand.steps_along(vector[-1].name)
         or elements_in_a_row(operand, plan.anchor.reduce) >= SHORTEST_LINE
         or _is_shuffled(plan, operand)
-        for operand in plan.moving
+        for operand in plan.in_panels
     )
     kind = ProductModel if is_product(plan.anchor, plan.target) else TileModel
     return kind(
@@ -48,15 +48,16 @@ def tile_model(plan: TilePlan, copied: float = 0.0) -> TileModel:
         operands=tuple(_touched(plan, operand) for operand in plan.anchor.operands),
         result=_touched_together(plan, [a.name for a in plan.anchor.spatial]),
         padded_inline=plan.variant.inline_pads,
-        pack_cycles=PACK_CYCLES if in_vectors else APART_PACK_CYCLES,
+        pack_cycles=_pack_cycles(plan) if in_vectors else APART_PACK_CYCLES,
         packed=packed,
         turning=plan.turning,
         copied=copied,
         panels=tuple(place for place, o in enumerate(plan.anchor.operands) if o in _packed_in_tiles(plan)),
+        pixels=next((n for n, o in enumerate(plan.anchor.operands) if o is plan.pixels), None),
         whole=frozenset(plan.padded),
         asks_sets=row_operand(plan.anchor, vector) is not None,
         windows=plan.variant.parted,
-        sure=plan.is_sure,
+        sure=plan.is_sure or plan.variant.turns_pixels,
         turned=plan.stored_lanes is not None,
         asked=plan.ahead is not None,
         streamed=plan.is_streamed,
@@ -64,6 +65,23 @@ def tile_model(plan: TilePlan, copied: float = 0.0) -> TileModel:
         panels_asked=plan.variant.panels_asked,
         blocks_asked=tuple(n for n, o in enumerate(plan.anchor.operands) if plan.asks_blocks and o in plan.moving),
     )
+
+
+def _pack_cycles(plan: TilePlan) -> float:
+    """Cycles to lay out an element of what is packed in vectors, whose lanes may go on in the next row of pixels."""
+    across = len(plan.variant.vector) > 1 and not all(_is_one_line(plan, operand) for operand in plan.in_panels)
+    return ACROSS_PACK_CYCLES if across else PACK_CYCLES
+
+
+def _is_one_line(plan: TilePlan, operand: Operand) -> bool:
+    """True where the rows that become lanes together lie one after the other, with nothing between them."""
+    shape, axes = buffer_shape(operand.buffer), plan.variant.vector
+    sized = {axis.name for axis in (*plan.anchor.spatial, *plan.anchor.reduce)}
+    last = list(zip(shape, operand.indices, strict=True))[-len(axes) :]
+    plain = all(
+        e.axes() & sized == {a.name} and e.coefficient(a.name) == 1 for a, (_, e) in zip(axes, last, strict=True)
+    )
+    return plain and all(axis.extent == size for axis, (size, _) in zip(axes[1:], last[1:], strict=True))
 
 
 def _is_shuffled(plan: TilePlan, operand: Operand) -> bool:
@@ -81,24 +99,30 @@ def _is_shuffled(plan: TilePlan, operand: Operand) -> bool:
 
 def _packed_in_tiles(plan: TilePlan) -> tuple[Operand, ...]:
     """The operands that each tile packs for itself."""
-    inner = plan.moving if plan.variant.panel == "inner" else ()
+    inner = plan.in_panels if plan.variant.panel == "inner" else ()
     return (*inner, plan.still) if plan.still is not None and plan.variant.panel != "root" else inner
 
 
 def _touched(plan: TilePlan, operand: Operand) -> traffic.Operand:
     """Return what the tiles touch of an operand; as it is packed, an element for each point of its axes."""
-    lanes, used = set(plan.variant.axes), [e.axes() for e in operand.indices]
+    lanes = set(plan.variant.axes)
     linear = all(e.is_linear_in(n) for e in operand.indices for n in e.axes())
     is_packed = (operand.name in plan.packed and plan.variant.panel != "direct") or operand is plan.still
+    if operand is plan.pixels:
+        return _touched_in_place(plan, operand, is_packed=True)
     if is_packed or not linear or (len(lanes) > 1 and lanes & set(operand.axes)):
         return _touched_together(plan, operand.axes)
-    terms = [
-        tuple((n, index.coefficient(n)) for n in operand.axes if n in names)
-        for index, names in zip(operand.indices, used, strict=True)
-    ]
+    return _touched_in_place(plan, operand)
+
+
+def _touched_in_place(plan: TilePlan, operand: Operand, is_packed: bool = False) -> traffic.Operand:
+    """Return what the tiles touch of the dimensions of an operand, which may lie in the order it is touched in."""
+    terms = tuple(tuple((n, e.coefficient(n)) for n in operand.axes if n in e.axes()) for e in operand.indices)
     size = element_bytes(plan.anchor.element)
+    if is_packed:
+        return traffic.Operand(terms, size, is_packed=True)
     strides = tuple(size * n for n in row_major(buffer_shape(operand.buffer)))
-    return traffic.Operand(tuple(terms), size, strides=strides, skips=plan.is_sure)
+    return traffic.Operand(terms, size, strides=strides, skips=plan.is_sure)
 
 
 def _touched_together(plan: TilePlan, axes: Iterable[str]) -> traffic.Operand:

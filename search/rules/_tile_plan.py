@@ -20,8 +20,9 @@ from ..structure.anchor import Anchor, Operand
 from ._ahead import may_be_packed_ahead
 from ._choices import up_to
 from ._lanes import lanes_of, threads_pay
-from ._reduce_steps import UNROLLED, covers, divides, divides_badly, steps_of
-from ._row_panel import covers_padded, padded_blocks, panel_rows, row_operand, turned_rows
+from ._pixels_apart import pixels_of
+from ._reduce_steps import UNROLLED, divides, divides_badly, steps_of
+from ._row_panel import padded_blocks, panel_rows, row_operand, turned_rows
 from ._tile_variants import SMALL, Variant, elements_in_turn, is_product, vector_operands
 from ._turned_epilogue import TURNED_BYTES, stored_apart_cycles, stored_in_line, turning_cycles
 
@@ -142,6 +143,16 @@ class TilePlan:
         return channels and deep and terms >= LONG_SUM and not self.variant.windows
 
     @property
+    def pixels(self) -> Operand | None:
+        """The operand of windows that each tile lays out along the lanes, pixel by pixel."""
+        return pixels_of(self.anchor) if self.variant.turns_pixels else None
+
+    @property
+    def in_panels(self) -> tuple[Operand, ...]:
+        """The operands along the lanes that are packed in panels."""
+        return tuple(o for o in self.moving if o is not self.pixels) if self.variant.panel != "direct" else ()
+
+    @property
     def pads_ahead(self) -> tuple[str, ...]:
         """The blocks that pad operands ahead of all tiles: neither where these are read, nor as they are packed."""
         if self.variant.inline_pads:
@@ -193,7 +204,7 @@ class TilePlan:
         """
         if self.variant.panels_asked:
             return True
-        if self.variant.panel != "ahead" or self.still is not None or self.variant.runs:
+        if self.variant.panel != "ahead" or self.still is not None or self.variant.runs or self.pixels is not None:
             return False
         filters = max(self._bytes_in_turn(operand) for operand in self.moving)
         pixels = max(self._bytes_in_turn(operand) for operand in self.anchor.operands if operand not in self.moving)
@@ -258,7 +269,7 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     outer, rows = _tasks_and_rows(anchor, variant)
     lanes, vectors, vector_middle = _vector_holes(anchor, variant, target, run if variant.runs in variant.axes else 0)
     moving = tuple(vector_operands(anchor, variant.vector))
-    if variant.panels_asked or _asks_blocks(anchor, variant, target, moving):
+    if variant.panels_asked or variant.turns_pixels or _asks_blocks(anchor, variant, target, moving):
         vector_middle = replace(vector_middle, choices=(1,), default=1)
     left = max(1, (target.vector_registers - 2) // (vectors.default + 1))
     still = row_operand(anchor, variant.vector) if variant.packs_rows else None
@@ -420,7 +431,10 @@ def _row_tiles(
         odd = variant.vector[-1] != anchor.spatial[-1]
         choices = panel_rows(axis.extent) if packed else _row_choices(axis.extent, odd)
         inner = _hole(anchor.block, f"{axis.name}_rows", choices, usual, axis=axis.name)
-        middle = _hole(anchor.block, f"{axis.name}_tile", up_to(MIDDLE_TILES, axis.extent), 1, axis=axis.name)
+        most = (
+            (*MIDDLE_TILES, axis.extent) if variant.turns_pixels else MIDDLE_TILES
+        )  # of all rows pixels are read once
+        middle = _hole(anchor.block, f"{axis.name}_tile", up_to(most, axis.extent), 1, axis=axis.name)
         tiles.append(RowTile(axis, middle, inner))
         left //= max(1, usual)
     return tiles
@@ -469,26 +483,3 @@ def _in_runs(variant: Variant, run: int, vector: tuple[Hole, ...], rows: Sequenc
         else next(((tile.middle, tile.inner) for tile in rows if tile.axis.name == variant.runs), ())
     )
     return divides(run, holes) if holes else None
-
-
-def block_limits(plan: TilePlan) -> list[Limit]:
-    """Blocks cover their reduce axes, or those that are padded; tiles divide runs of filters, or are whole vectors."""
-    covered = [
-        (covers_padded if t.is_padded else covers)(t.axis.extent, t.block, t.unroll)
-        for t in plan.reduce
-        if t.block is not None
-    ]
-    whole = []
-    if plan.variant.turned:
-        *_, last = plan.rows
-        whole = [_whole_vectors(last, lanes_of(plan.anchor, plan.target))]
-    return covered + whole + ([plan.runs] if plan.runs is not None else [])
-
-
-def _whole_vectors(tile: RowTile, lanes: int) -> Limit:
-    """A cache tile of rows is whole vectors of results, so that neighbouring ones store none twice."""
-
-    def limit(c: Columns) -> npt.NDArray[np.bool_]:
-        return np.asarray(c[tile.middle.name] * c[tile.inner.name] % lanes == 0)
-
-    return limit

@@ -17,6 +17,7 @@ from ..structure.kinds import contraction_of
 from ..structure.padding import PaddedWindow, part_read
 from ._ahead import may_be_packed_ahead
 from ._lanes import lanes_of
+from ._pixels_apart import depthwise_channels, pixels_of
 from ._row_lanes import rows_as_lanes
 from ._row_panel import row_operand
 from .few_rows import MOST_ROWS
@@ -56,7 +57,8 @@ class Variant:
     channels; along `phases` each place is a task, and the taps that it has not are left out. Sums that are taken
     `at_once` are of all terms, and stored by their register tile; where `panels_asked` is set tasks are those of all
     rows for one panel after the other, the next of which is asked for meanwhile. Results that are `turned` have lanes
-    along another axis than they are stored along, and change places in registers.
+    along another axis than they are stored along, and change places in registers. Where `turns_pixels` is set channels
+    of a depthwise convolution are lanes, and a tile lays out its pixels so: `panel` is that of the filters.
     """
 
     vector: tuple[Axis, ...]
@@ -70,6 +72,7 @@ class Variant:
     at_once: bool = False
     panels_asked: bool = False
     turned: bool = False
+    turns_pixels: bool = False
 
     @property
     def parted(self) -> tuple[PaddedWindow, ...]:
@@ -88,7 +91,8 @@ class Variant:
         rows = "_rows" if self.packs_rows else ""
         taps = "_taps" if self.phases else ""
         once = "_once" if self.at_once else ""
-        return f"{'_'.join(self.axes)}_{self.panel}{rows}{pads}{taps}{once}{apart}"
+        pixels = "_pixels" if self.turns_pixels else ""
+        return f"{'_'.join(self.axes)}_{self.panel}{rows}{pixels}{pads}{taps}{once}{apart}"
 
 
 def is_product(anchor: Anchor, target: Target) -> bool:
@@ -166,6 +170,15 @@ def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = (
             yield Variant(group, panel, False, runs=groups)
             if leaving := left_out(windows, group):
                 yield Variant(group, panel, True, runs=groups, windows=leaving)
+    yield from channels_apart(anchor, target)
+
+
+def channels_apart(anchor: Anchor, target: Target) -> Iterator[Variant]:
+    """Lanes along the channels of a depthwise convolution, whose pixels each tile lays out so."""
+    for axis in depthwise_channels(anchor, target):
+        (filters,) = (o for o in anchor.operands if o is not pixels_of(anchor))
+        panel = "ahead" if may_be_packed_ahead(filters, (axis.name,)) else "root"
+        yield Variant((axis,), panel, False, turns_pixels=True)
 
 
 def left_out(windows: Sequence[PaddedWindow], vector: Sequence[Axis]) -> tuple[PaddedWindow, ...]:

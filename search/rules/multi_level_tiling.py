@@ -34,7 +34,7 @@ from ...passes.schedule.vectorize import Vectorize
 from ..estimates.cache_traffic import KEPT
 from ..estimates.tile_model import PACK_CYCLES, TileModel
 from ..sketch.draft import Draft
-from ..sketch.hole import Derived
+from ..sketch.hole import Derived, Number
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand
 from ..structure.padding import padded_windows
@@ -42,9 +42,11 @@ from ..structure.strides import WIDEST_STRIDE, accesses, output_bytes
 from ._ahead import pack_ahead
 from ._copied_ahead import cycles_ahead
 from ._lanes import is_costly, sharing_pays
+from ._pixels_apart import copy_pixels, turn_pixels
 from ._structures import tile_anchors
+from ._tile_limits import block_limits
 from ._tile_model import tile_model
-from ._tile_plan import TilePlan, block_limits, plan_tiles
+from ._tile_plan import TilePlan, plan_tiles
 from ._tile_variants import SHORTEST_LINE, Variant, direct_variant, is_product, variants
 from ._turned_epilogue import TURNED_BYTES, turning_cycles
 from .injective import spread
@@ -115,7 +117,14 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     views = [w.block_name for o in plan.anchor.operands for w in writers(o.buffer) if is_view(w) and keeps_rows(w)]
     draft.add(*plan.numbers)
     draft.sure += any(
-        (plan.is_sure, plan.is_line, plan.is_streamed, plan.leaves_out, is_product(plan.anchor, plan.target))
+        (
+            plan.is_sure,
+            plan.is_line,
+            plan.is_streamed,
+            plan.leaves_out,
+            plan.variant.turns_pixels,
+            is_product(plan.anchor, plan.target),
+        )
     )
     draft.in_rounds |= plan.is_streamed
     draft.limits += block_limits(plan)
@@ -123,6 +132,7 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
         _keep_sums(draft, plan)
         _extend(draft, plan)
     panels = _pack(draft, plan)
+    pixels = copy_pixels(draft, plan.block, plan.pixels) if plan.pixels is not None else ""
     _pad(draft, plan)
     loops = _tile(draft, plan)
     if plan.still is None:
@@ -139,6 +149,10 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
         _ask_for_blocks(draft, plan, loops)
     for panel in panels:
         _place(draft, plan, loops, panel)
+    if plan.pixels is not None:
+        draft.do(ComputeAt, block=pixels, loop=loops.tasks, unit_loops=True)
+        turn_pixels(draft, pixels, plan.anchor, plan.variant.vector[-1].name)
+        _in_lanes(draft, pixels, plan.lanes)
     if plan.is_parallel:
         draft.do(Parallel, block=plan.block, loop=loops.tasks)
     if plan.stored_lanes is not None:  # lanes that are off would be of the next task
@@ -156,8 +170,8 @@ def _pack(draft: Draft, plan: TilePlan) -> list[str]:
         return []
     rows = [_row_panel(draft, plan, plan.still)] if plan.still is not None else []
     if plan.variant.panel != "ahead":
-        return [*(_panel(draft, plan, operand) for operand in plan.moving), *rows]
-    for operand in plan.moving:
+        return [*(_panel(draft, plan, operand) for operand in plan.in_panels), *rows]
+    for operand in plan.in_panels:
         pack_ahead(draft, plan.block, operand, plan.variant.axes, plan.panel_width)
     return rows
 
@@ -344,13 +358,8 @@ def _place(draft: Draft, plan: TilePlan, loops: _TileLoops, panel: str) -> None:
     """Pack a panel in lines or in lanes: in each tile, or before all of them, by all threads."""
     if plan.variant.panel != "root":
         draft.do(ComputeAt, block=panel, loop=loops.blocks, unit_loops=True)  # a panel may be one lane wide
-    line = _line(draft, panel)
-    lanes = draft.loops(panel)[-1]
     width = plan.turned if plan.still is not None and panel == f"{plan.still.name}_panel" else plan.lanes
-    draft.do(Split, block=panel, loop=lanes, factors=(0, width))
-    if line is not None:
-        _copy_lines(draft, panel, *line)
-    draft.do(Vectorize, block=panel, loop=f"{lanes}1")
+    _in_lanes(draft, panel, width)
     if (
         plan.variant.panel == "root"
         and plan.is_parallel
@@ -359,6 +368,16 @@ def _place(draft: Draft, plan: TilePlan, loops: _TileLoops, panel: str) -> None:
         around = draft.loops(panel)
         outer = around[: max(1, min(2, len(around) - 1))]
         draft.do(Parallel, block=panel, loop=draft.fuse(panel, outer))
+
+
+def _in_lanes(draft: Draft, panel: str, width: Number | None) -> None:
+    """Write what has been laid out in vectors, or line by line."""
+    line = _line(draft, panel)
+    lanes = draft.loops(panel)[-1]
+    draft.do(Split, block=panel, loop=lanes, factors=(0, width))
+    if line is not None:
+        _copy_lines(draft, panel, *line)
+    draft.do(Vectorize, block=panel, loop=f"{lanes}1")
 
 
 def _line(draft: Draft, panel: str) -> tuple[list[ForOp], int] | None:

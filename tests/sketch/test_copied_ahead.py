@@ -9,7 +9,9 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.targets import resolve_target
 from loopwright.search.estimates.copy_model import VECTOR_CYCLES, copy_cycles
+from loopwright.search.estimates.tile_model import ACROSS_PACK_CYCLES, APART_PACK_CYCLES, PACK_CYCLES
 from loopwright.search.rules._copied_ahead import cycles_ahead
+from loopwright.search.rules._tile_model import tile_model
 from loopwright.search.rules._tile_plan import plan_tiles
 from loopwright.search.rules._tile_variants import Variant
 from loopwright.search.sketch.draft import Draft
@@ -37,6 +39,26 @@ def test_copies_come_from_the_cache_that_keeps_both_sides(bytes_moved: int, rate
     target = resolve_target(CPU)
     half = bytes_moved // 2
     assert copy_cycles(target, half, half, 7) == pytest.approx(7 * VECTOR_CYCLES + bytes_moved / rate)
+
+
+@pytest.mark.parametrize(
+    ("window", "stride", "axes", "cycles"),
+    [
+        (3, 1, 2, ACROSS_PACK_CYCLES),  # padding lies between rows
+        (1, 2, 2, APART_PACK_CYCLES),  # pixels are left out
+        (1, 1, 2, PACK_CYCLES),  # rows are one line
+        (3, 1, 1, PACK_CYCLES),  # vectors of one row
+    ],
+)
+def test_rows_that_are_joined_in_vectors_take_longer_to_pack(
+    window: int, stride: int, axes: int, cycles: float
+) -> None:
+    task = lw.SearchTask(convolution(1, 4, 7, 4, window, stride), target=CPU)
+    draft, target = Draft.of(task.module), resolve_target(CPU)
+    anchor = find_anchor(draft.module, "compute")
+    assert anchor is not None
+    plan = plan_tiles(draft, anchor, Variant(anchor.spatial[-axes:], "root", False), target)
+    assert tile_model(plan).pack_cycles == cycles
 
 
 @pytest.mark.parametrize(("size", "vectors"), [(16, 3), (5, 1)])
