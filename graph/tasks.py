@@ -82,8 +82,9 @@ def _groups(target: Target) -> str:
     lanes = target.vector_bytes // FLOAT32_BYTES
     found = GROUPED.replace("lw-graph-skip-padding", "lw-graph-skip-padding{by_taps=true}")
     if lanes < 2:
-        return found
-    return found.replace("lw-graph-fuse", f"{_FLAT.format(lanes)},lw-graph-fuse{{attention_rows={lanes}}}")
+        return found.replace("lw-graph-fuse", "lw-graph-place-joins,lw-graph-fuse")
+    fuse = f"lw-graph-fuse{{attention_rows={lanes} gathered={lanes}}}"
+    return found.replace("lw-graph-fuse", f"{_FLAT.format(lanes)},lw-graph-place-joins,{fuse}")
 
 
 def words_for(target: Target) -> str:

@@ -111,7 +111,7 @@ def _is_held(value: SSAValue, behind: int = 0) -> bool:
     if not isinstance(owner, ApplyOp) or behind == _MOST_BEHIND:
         return False
     kind = kind_of(owner)
-    if kind in HEADS or (not behind and len(set(_readers(value))) > 1):
+    if kind in (*HEADS, Kind.JOIN) or (not behind and len(set(_readers(value))) > 1):
         return True
     return kind is Kind.ELEMENTWISE and any(
         _is_held(given, behind + 1) for given in owner.inputs if isinstance(_below_views(given).owner, ApplyOp)

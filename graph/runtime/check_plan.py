@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import prod
 
 import numpy as np
@@ -136,12 +137,18 @@ class _Arena:
         return self._stretches[position].held if found else None
 
     def holds(self, part: _Stretch) -> bool:
-        """True where a stretch is part of one that holds elements of its type."""
+        """True where a stretch is part of one that holds elements of its type, or of several of them side by side."""
         position = bisect_right(self._starts, part.start) - 1
         if position < 0:
             return False
-        around = self._stretches[position]
-        return part.end <= around.end and part.held.dtype == around.held.dtype
+        end = self._stretches[position].start
+        for around in islice(self._stretches, position, None):
+            if around.start != end or around.held.dtype != part.held.dtype:
+                return False
+            end = around.end
+            if part.end <= end:
+                return True
+        return False
 
     def put(self, stretch: _Stretch, where: str) -> None:
         """Write a stretch, which drops every stretch that it overlaps."""
@@ -228,7 +235,8 @@ class _Run:
             self._arena.remove(stretch)
 
     def _written(self, place: Place, held: Elements, where: str) -> _Stretch:
-        self._require_arena(place, where)
+        if place.kind != "part":
+            self._require_arena(place, where)
         return self._arena.stretch(place, held, where)
 
     def _require_arena(self, place: Place, where: str) -> None:
@@ -240,8 +248,11 @@ class _Run:
             found: Elements | None = self._constants[place.number]
         elif place.kind in ("arena", "part"):
             stretch = self._arena.stretch(place, wanted, where)
-            held = place.kind == "part" and self._arena.holds(stretch)
-            found = wanted if held else self._arena.at(place.number)
+            found = self._arena.at(place.number)
+            if (place.kind == "part" or (found is not None and found.count < wanted.count)) and self._arena.holds(
+                stretch
+            ):
+                found = wanted
         else:
             raise PlanError(f"{where} reads {shown(place.kind)} {place.number}, which there is not")
         if found != wanted:

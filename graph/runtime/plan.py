@@ -24,7 +24,7 @@ class Place:
     """The place of a tensor: a byte of the arena, or the number of a constant.
 
     The kind is `arena` for a whole tensor, `part` for some of the elements of one that lie side by side, which a step
-    reads as a tensor, and `constant`.
+    reads or writes as a tensor, and `constant`.
     """
 
     kind: str
