@@ -33,9 +33,10 @@ from .layout import in_layout
 from .network import Network
 from .operator import Kind, kind_of
 from .passes._rewrite import below_views
+from .passes.branches import branches_of
 from .precision import with_kept
 from .runtime.check_plan import check_plan, elements
-from .runtime.memory import Live, arrange
+from .runtime.memory import Live, arrange, beside
 from .runtime.network import CompiledNetwork
 from .runtime.package import Package
 from .runtime.plan import ConstantInfo, KernelInfo, Place, Plan, PlanError, Port, Step
@@ -95,7 +96,7 @@ def compile(
         tasks = list({id(pair.task): pair.task for pair in pairs}.values())
         schedules = chosen_schedules(net.name, tasks, known)
         jobs = [
-            Job(task.name, task.compute_dag.text_for(device), schedule)
+            Job(task.name, task.compute_dag.text_for(task.target), schedule)
             for task, schedule in zip(tasks, schedules, strict=True)
         ]
         built = build_all(backend, jobs, processes, started)
@@ -197,7 +198,8 @@ class _Memory:
         for number, pair in enumerate(self.pairs):
             drafts.append(self._step(number, pair))
         outputs = [self._where(value.ssa, None, last) for value in self.net.outputs.values()]
-        offsets, arena_bytes = arrange(self._live)
+        branches = branches_of([pair.group for pair in self.pairs])
+        offsets, arena_bytes = arrange([beside(live, branches) for live in self._live])
 
         def place(where: _Where) -> Place:
             if where.is_constant:
@@ -227,6 +229,7 @@ class _Memory:
             arena_bytes=arena_bytes,
             tensor_bytes=sum(live.nbytes for live in self._live),
             versions={name: version for name, version in versions.items() if not name.startswith("lw-")},
+            branches=branches,
         )
 
     def _step(self, number: int, pair: GroupTask) -> tuple[int, str, list[_Where], list[int]]:

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from ...backends.llvm.bound_calls import Call, Copy, Slot
-from .memory import Live, arrange
+from .memory import Live, arrange, beside
 from .plan import Place, Plan, Port, Step
 from .signature import Signature
 
@@ -45,7 +45,7 @@ class _Binder:
         calls = [(step.kernel, self._tensors_of(number, step)) for number, step in enumerate(self._plan.steps)]
         copied = [self._output(port, Slot("argument", len(inputs) + number)) for number, port in enumerate(outputs)]
         between = [block for block in {id(t.block): t.block for t in self._tensors}.values() if block.slot is None]
-        offsets, workspace_bytes = arrange([block.live for block in between])
+        offsets, workspace_bytes = arrange([beside(block.live, self._plan.branches) for block in between])
         for block, offset in zip(between, offsets, strict=True):
             block.slot = Slot("workspace", offset)
         steps: list[Call | Copy] = [Call(kernel, tuple(_slot(*each) for each in tensors)) for kernel, tensors in calls]

@@ -128,6 +128,8 @@ class Plan:
     tensor_bytes: int = 0
     versions: Mapping[str, str] = field(default_factory=dict)
     kept_fp32: tuple[KeptOperator, ...] = ()
+    branches: tuple[tuple[int, ...], ...] = ()
+    """Steps in a row of which some may run beside others: where each branch begins, and the end of the last."""
 
     @property
     def kind(self) -> str:
