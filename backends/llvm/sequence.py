@@ -55,7 +55,7 @@ class KernelSequence:
             tables = [self._keep(self.pointers[2 * low : 2 * high]) for low, high in pairwise(bounds)]
             context = ctypes.create_string_buffer(BRANCH_TABLES + _POINTER_BYTES * len(tables) + CACHE_LINE_BYTES)
             at = -(-ctypes.addressof(context) // CACHE_LINE_BYTES) * CACHE_LINE_BYTES
-            ctypes.c_int64.from_address(at + BRANCHES).value = len(tables)
+            ctypes.c_int32.from_address(at + BRANCHES).value = len(tables)
             ctypes.c_int32.from_address(at + TEAM_SIZE).value = threads
             ctypes.c_int32.from_address(at + TEAM_PART).value = min(threads, len(tables))
             for number, table in enumerate(tables):

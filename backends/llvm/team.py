@@ -44,7 +44,7 @@ class Team:
         self._alone = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.addresses[RUN_KERNELS])
         self.table = (ctypes.c_void_p * 1)(code.addresses.get(HAND_OUT))
         self.branches = code.addresses.get(RUN_BRANCHES)
-        """Where the kernel is that runs tables beside each other; None where there are no threads for it."""
+        """The address of the kernel that runs tables beside each other; None where there are no threads for it."""
         if threaded:
             kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32)
             self._run = kind(code.addresses[RUN])

@@ -21,7 +21,7 @@ from ._rewrite import Before, applied, below_views, option, replace, users
 
 _JOINING = ("concatenate", "stack")
 _WRITTEN = (*HEADS, Kind.ELEMENTWISE, Kind.JOIN)
-"""What may write its result anywhere: no copies, which read it from elsewhere as a concatenation does."""
+"""Kinds of operators whose kernels may write anywhere: no copies, which read from elsewhere as a concatenation does."""
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ class _Block:
 
 @dataclass(eq=False)
 class _Tensor:
-    """What a step wrote, in a block of its own or with what a later step reads together with it."""
+    """A stretch that a step wrote, in a block of its own or with what a later step reads together with it."""
 
     start: int
     nbytes: int
