@@ -20,7 +20,7 @@ from ..operator import CHAINED, HEADS, Kind, is_in_parts, is_view, kind_of
 from ..types import shape_of
 from ._attention import Form, attention_before
 from ._dominators import post_dominators, region_between
-from ._rewrite import group_label, networks, producer, put_in_order, used_once, users
+from ._rewrite import group_label, networks, option, producer, put_in_order, used_once, users
 
 _LOOKING_UP = ("take", "take_along_axis")
 """Operators that read their first input where data say: what comes before that one is computed first."""
@@ -122,6 +122,7 @@ class _Grouping:
             if (
                 moved is not None
                 and moved in self.group
+                and str(option(op, "layout")).endswith("C")
                 and used_once(moved.outputs[0])
                 and isinstance(_below_views(moved.inputs[0]), Block)
                 and shape_of(moved.outputs[0])[-1] < channels

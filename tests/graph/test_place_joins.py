@@ -154,3 +154,7 @@ def test_a_convolution_takes_in_the_transpose_of_few_channels(tmp_path: Path) ->
     image = many.transpose(many.input("x", (1, 64, 5, 5)), axes=(0, 2, 3, 1))
     many.output(many.conv2d(image, random.standard_normal((1, 1, 64, 8), np.float32), layout="NHWC"))
     assert labels_of(many) == ["transpose", "conv2d"]
+    narrow: Net = lw.Network("narrow")
+    image = narrow.transpose(narrow.input("x", (1, 9, 9, 64)), axes=(0, 3, 1, 2))
+    narrow.output(narrow.conv2d(image, random.standard_normal((8, 64, 1, 1), np.float32)))
+    assert labels_of(narrow) == ["transpose", "conv2d"], "rows are short, not pixels"
