@@ -137,6 +137,26 @@ def test_memory_that_is_joined_is_no_operator_of_a_network() -> None:
         net.apply("joined", x, x, shape=(8, 64))
 
 
+@pytest.mark.parametrize("target", [TARGET, "llvm cores=2", "llvm cores=1 vector_bytes=64 vector_registers=32"])
+@pytest.mark.slow(1)
+def test_an_image_is_padded_as_it_lies(target: str) -> None:
+    """Ahead of a convolution of large windows, whose kernel pads it once: in rows of pixels, which fill vectors."""
+    random, net = np.random.default_rng(0), lw.Network("stem")
+    made: Net = net
+    image = made.transpose(made.input("x", (1, 3, 58, 61)), axes=(0, 2, 3, 1))
+    net.output(
+        made.conv2d(image, random.standard_normal((7, 7, 3, 64), np.float32), stride=2, padding=3, layout="NHWC")
+    )
+    feeds = feeds_of(net)
+    compiled = lw.compile(net, target, processes=1)
+    (kernel,) = compiled.kernels
+    assert 'lw-transform-layout{block="pad_temp" buffer="pad_temp" layout="i0","i3","i1","i2"}' in kernel.schedule
+    executor = compiled.executor()
+    executor.run(**feeds)
+    (want,) = net.evaluate(**feeds)
+    np.testing.assert_allclose(executor.get_output(0), want, rtol=1e-4, atol=1e-4)
+
+
 def test_a_convolution_takes_in_the_transpose_of_few_channels(tmp_path: Path) -> None:
     """Of an input alone: what a kernel computed is moved once rather than where it is read."""
     random, net = np.random.default_rng(0), lw.Network("stem")
