@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Data, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -244,10 +244,14 @@ class GroupOp(IRDLOperation):
     """Operators that become one kernel:
 
     `%y = lw_graph.group "dense_relu" (%a = %x : tensor<1x8xf32>) -> tensor<1x4xf32> { ... lw_graph.yield ... }`
+
+    With `in branch 1 of 0` behind the name, its kernel runs on one thread, beside those of other branches of 0.
     """
 
     name = "lw_graph.group"
     label = prop_def(StringAttr)
+    branch = opt_prop_def(IntAttr)
+    beside = opt_prop_def(IntAttr)
     inputs = var_operand_def(TensorType)
     outputs = var_result_def(TensorType)
     body = region_def("single_block")
@@ -272,6 +276,8 @@ class GroupOp(IRDLOperation):
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_string_literal(self.label.data)
+        if self.branch is not None and self.beside is not None:
+            printer.print_string(f" in branch {self.branch.data} of {self.beside.data}")
         printer.print_string(" (")
         for position, (argument, value) in enumerate(zip(self.body.block.args, self.inputs, strict=True)):
             printer.print_string(", " if position else "")
@@ -288,6 +294,7 @@ class GroupOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> GroupOp:
         label = parser.parse_str_literal()
+        branch = cls._parse_branch(parser)
         arguments: list[Parser.Argument] = []
 
         def pair() -> SSAValue:
@@ -302,7 +309,18 @@ class GroupOp(IRDLOperation):
         inputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, pair)
         parser.parse_punctuation("->")
         types = parse_types(parser)
-        return cls(label, inputs, parser.parse_region(arguments), types)
+        group = cls(label, inputs, parser.parse_region(arguments), types)
+        group.branch, group.beside = branch
+        return group
+
+    @staticmethod
+    def _parse_branch(parser: Parser) -> tuple[IntAttr | None, IntAttr | None]:
+        if parser.parse_optional_keyword("in") is None:
+            return None, None
+        parser.parse_keyword("branch")
+        branch = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        parser.parse_keyword("of")
+        return IntAttr(branch), IntAttr(parser.parse_integer(allow_boolean=False, allow_negative=False))
 
 
 def _print_types(printer: Printer, types: Sequence[Attribute]) -> None:

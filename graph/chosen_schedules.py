@@ -42,7 +42,7 @@ class KnownSchedules:
         given: list[Record] = []
         if records is not None:
             given = rec.load(records, versions) if isinstance(records, str | os.PathLike) else list(records)
-        self.versions = versions
+        self.versions, self.target = versions, target
         self.has_file = records is not None
         self._first = History(given)
         self._histories = (self._first, *known_histories(target))
@@ -83,7 +83,8 @@ def chosen_schedules(name: str, tasks: Sequence[SearchTask], known: KnownSchedul
     """Return the schedule of each task of the network `name`; None for the default one.
 
     How many tasks with something to search have no record that is of use is said once (UntunedWarning), with the
-    reasons, and why a record is passed over for a slower one (RecordWarning).
+    reasons, but for those of branches, which no search tunes, and why a record is passed over for a slower one
+    (RecordWarning).
     """
     for task in tasks:
         if refused := known.choice(task).refused:
@@ -93,7 +94,7 @@ def chosen_schedules(name: str, tasks: Sequence[SearchTask], known: KnownSchedul
     untuned = [
         f"{task.name}: {reasons}" if (reasons := known.choice(task).reasons) else task.name
         for task, schedule in zip(tasks, schedules, strict=True)
-        if schedule is None and has_reduction(task)
+        if schedule is None and has_reduction(task) and task.target == known.target
     ]
     if untuned:
         shown = ", ".join(untuned[:3]) + (", ..." if len(untuned) > 3 else "")

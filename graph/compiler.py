@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, NamedTuple
@@ -32,9 +32,11 @@ from .export import CpuNetwork
 from .layout import in_layout
 from .network import Network
 from .operator import Kind, kind_of
+from .passes._rewrite import below_views
+from .passes.branches import branches_of
 from .precision import with_kept
 from .runtime.check_plan import check_plan, elements
-from .runtime.memory import Live, arrange
+from .runtime.memory import Live, arrange, beside
 from .runtime.network import CompiledNetwork
 from .runtime.package import Package
 from .runtime.plan import ConstantInfo, KernelInfo, Place, Plan, PlanError, Port, Step
@@ -94,7 +96,7 @@ def compile(
         tasks = list({id(pair.task): pair.task for pair in pairs}.values())
         schedules = chosen_schedules(net.name, tasks, known)
         jobs = [
-            Job(task.name, task.compute_dag.text_for(device), schedule)
+            Job(task.name, task.compute_dag.text_for(task.target), schedule)
             for task, schedule in zip(tasks, schedules, strict=True)
         ]
         built = build_all(backend, jobs, processes, started)
@@ -152,6 +154,16 @@ def _bytes_moved(task: SearchTask) -> int:
     return sum(prod(shape_of(kind)) * np.dtype(dtype_of(kind)).itemsize for kind in kinds)
 
 
+def _joined_values(net: Network) -> Iterator[tuple[SSAValue, tuple[SSAValue, int]]]:
+    """Iterate over the values that are written as parts of another: with that one, and their first byte in it."""
+    for op in net.function.body.block.ops:
+        if isinstance(op, ApplyOp) and kind_of(op) is Kind.JOIN:
+            start = 0
+            for value in op.inputs:
+                yield below_views(value), (op.outputs[0], start)
+                start += _nbytes(value)
+
+
 class _Where(NamedTuple):
     """The number of a constant, or of a stretch of the arena and, of what is a part of it, its first byte there."""
 
@@ -176,6 +188,7 @@ class _Memory:
         self._known: dict[tuple[str, str], int] = {}
         self._stretches: dict[SSAValue, int] = {}
         self._live: list[Live] = []
+        self._within = dict(_joined_values(self.net))
 
     def plan(self, target: str, kernels: list[KernelInfo], versions: Mapping[str, str]) -> Plan:
         last = len(self.pairs)
@@ -185,7 +198,8 @@ class _Memory:
         for number, pair in enumerate(self.pairs):
             drafts.append(self._step(number, pair))
         outputs = [self._where(value.ssa, None, last) for value in self.net.outputs.values()]
-        offsets, arena_bytes = arrange(self._live)
+        branches = branches_of([pair.group for pair in self.pairs])
+        offsets, arena_bytes = arrange([beside(live, branches) for live in self._live])
 
         def place(where: _Where) -> Place:
             if where.is_constant:
@@ -215,6 +229,7 @@ class _Memory:
             arena_bytes=arena_bytes,
             tensor_bytes=sum(live.nbytes for live in self._live),
             versions={name: version for name, version in versions.items() if not name.startswith("lw-")},
+            branches=branches,
         )
 
     def _step(self, number: int, pair: GroupTask) -> tuple[int, str, list[_Where], list[int]]:
@@ -225,8 +240,10 @@ class _Memory:
             for value, argument in zip(group.inputs, signature.arguments, strict=False)
         ]
         for value in group.outputs:
-            self._reserve(value, number, number)
-            places.append(_Where(False, self._stretches[value]))
+            whole, part = self._whole(value)
+            if whole not in self._stretches:
+                self._reserve(whole, number, number)
+            places.append(_Where(False, self._stretches[whole], part))
         spaces = []
         for size in signature.workspaces:
             self._live.append(Live(size, number, number))
@@ -246,7 +263,7 @@ class _Memory:
     def _where(self, value: SSAValue, argument: Argument | None, step: int) -> _Where:
         """Return where a step reads a value: in the memory of the one that it is a view or a part of, if it is one."""
         part: int | None = None
-        while isinstance(owner := value.owner, ApplyOp):
+        while isinstance(owner := value.owner, ApplyOp) and kind_of(owner) is not Kind.JOIN:
             if kind_of(owner) is Kind.PART:
                 start = owner.options.values["start"]
                 assert isinstance(start, int)
@@ -255,8 +272,17 @@ class _Memory:
         if isinstance(owner, ConstantOp):
             assert part is None, "parts of constants are constants"
             return _Where(True, self._constant(owner, argument))
+        value, inside = self._whole(value)
         self._use(value, step)
-        return _Where(False, self._stretches[value], part)
+        return _Where(False, self._stretches[value], part if inside is None else inside + (part or 0))
+
+    def _whole(self, value: SSAValue) -> tuple[SSAValue, int | None]:
+        """Return the tensor in whose memory a value is joined to others, and its first byte there; else itself."""
+        part: int | None = None
+        while value in self._within:
+            value, start = self._within[value]
+            part = start + (part or 0)
+        return value, part
 
     def _constant(self, op: ConstantOp, argument: Argument | None) -> int:
         """Return the number of a constant in the packing that an argument wants; each packing is made once."""

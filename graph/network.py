@@ -20,7 +20,7 @@ from ..te.expr import DType
 from .evaluate import evaluate
 from .module import Array, NetworkModule
 from .network_operators import NetworkOperators
-from .operator import operator
+from .operator import Kind, operator
 from .pipeline import transform
 from .types import dtype_of, infer, shape_of, tensor_type
 
@@ -143,6 +143,10 @@ class Network(NetworkModule, NetworkOperators[Value]):
         ValueError where operator, options or shapes do not fit.
         """
         found = operator(name)
+        if found.kind is Kind.JOIN:
+            raise ValueError(
+                f"operator '{name}' is memory that a pass lays out, lw-graph-place-joins: concatenate does"
+            )
         kept = found.options(name, options)
         like = next((t.dtype for t in tensors if isinstance(t, Value) and t.dtype != "bool"), None)
         values = [t if isinstance(t, Value) else self._as_constant(t, like) for t in tensors]

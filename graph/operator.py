@@ -32,6 +32,8 @@ class Kind(Enum):
     """The same elements in the same order under another shape."""
     PART = "part"
     """Elements of its input that lie side by side in memory, under another shape."""
+    JOIN = "join"
+    """Elements of all inputs side by side in memory, under another shape: where these are written is its memory."""
     INJECTIVE = "injective"
     """Each element of the result from one place of the inputs."""
     REDUCTION = "reduction"

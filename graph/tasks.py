@@ -82,8 +82,12 @@ def _groups(target: Target) -> str:
     lanes = target.vector_bytes // FLOAT32_BYTES
     found = GROUPED.replace("lw-graph-skip-padding", "lw-graph-skip-padding{by_taps=true}")
     if lanes < 2:
+        return found.replace("lw-graph-fuse", "lw-graph-place-joins,lw-graph-fuse")
+    fuse = f"lw-graph-fuse{{attention_rows={lanes} gathered={lanes}}}"
+    found = found.replace("lw-graph-fuse", f"{_FLAT.format(lanes)},lw-graph-place-joins,{fuse}")
+    if target.cores == 1:
         return found
-    return found.replace("lw-graph-fuse", f"{_FLAT.format(lanes)},lw-graph-fuse{{attention_rows={lanes}}}")
+    return f"{found},lw-graph-branches{{threads={target.cores} lanes={lanes} cache_bytes={target.l2_bytes}}}"
 
 
 def words_for(target: Target) -> str:
@@ -119,7 +123,8 @@ def extract_tasks(
     """Extract the distinct kernels of a network with something to search, and how often each appears in it.
 
     Kernels are distinct where their computations are (shapes are part of them); they are in the order of their first
-    appearance. Those without a reduction are left out unless `include_simple_tasks`. `layout` (NCHW, NHWC, auto) brings
+    appearance. Those without a reduction are left out unless `include_simple_tasks`, and those of branches, short
+    ones that a thread runs beside others. `layout` (NCHW, NHWC, auto) brings
     feature maps into a layout first, `precision` (float16, bfloat16, tf32) what is float32 into that type: `lw.compile`
     must be given the same. With `winograd`, kernels of convolutions that
     Winograd's transforms can compute are followed by those that do, for tiles of 2 and of 4 or of the extents given:
@@ -133,7 +138,7 @@ def extract_tasks(
     ways: dict[str, list[str]] = {}
     typed = in_precision(in_layout(net, layout, device), precision)
     for pair in group_tasks(typed.transform(grouping_for(device)), device):
-        if not include_simple_tasks and not has_reduction(pair.task):
+        if pair.group.branch is not None or (not include_simple_tasks and not has_reduction(pair.task)):
             continue
         key = pair.task.workload_key
         if key not in ways:
@@ -195,13 +200,13 @@ def group_tasks(grouped: Network, target: Target) -> Iterator[GroupTask]:
 
 def with_tasks(groups: Iterable[GroupOp], target: Target) -> Iterator[GroupTask]:
     """Return some groups, each with its task; equal groups share one."""
-    known: dict[str, SearchTask] = {}
+    known: dict[tuple[bool, str], SearchTask] = {}
     alike: dict[Hashable, SearchTask] = {}
     for op in groups:
-        form = _form(op)
+        form = op.branch is None, _form(op)
         if form not in alike:
-            task = group_task(op, target)
-            alike[form] = known.setdefault(task.workload_key, task)
+            task = group_task(op, target if op.branch is None else target.with_cores(1))
+            alike[form] = known.setdefault((op.branch is None, task.workload_key), task)
         yield GroupTask(op, alike[form])
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import pairwise
 
+from ..arrays import CACHE_LINE_BYTES
 from .jit import kept_function
 from .team import team
+from .team_branches import BRANCH_TABLES, BRANCHES, TEAM_PART, TEAM_SIZE
 from .team_text import KERNELS, RUN_KERNELS
 
 _POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
@@ -17,10 +20,14 @@ class KernelSequence:
     """Kernels, by their addresses, and the pointers that each takes; it keeps neither kernels nor arrays in memory.
 
     `pointers` are those of all kernels, one kernel's behind the other's, from the index `first[k]` on for kernel k.
-    They may be changed between runs. On several `threads` these stay together for all kernels of a run.
+    They may be changed between runs. On several `threads` these stay together for all kernels of a run. `branches` are
+    kernels in a row of which some run beside others: the numbers at which each branch begins, and the end of the last.
+    These have no parallel loops, and depend on no other branch.
     """
 
-    def __init__(self, calls: Sequence[tuple[int, Sequence[int]]], threads: int = 1) -> None:
+    def __init__(
+        self, calls: Sequence[tuple[int, Sequence[int]]], threads: int = 1, branches: Sequence[Sequence[int]] = ()
+    ) -> None:
         heads = 2 * len(calls) + 1
         self.first: list[int] = []
         flat: list[int] = []
@@ -28,11 +35,41 @@ class KernelSequence:
             self.first.append(heads + len(flat))
             flat += arguments
         self.pointers = (ctypes.c_void_p * (heads + len(flat)))(*[None] * heads, *flat)
-        self._table = ctypes.addressof(self.pointers)
+        start = ctypes.addressof(self.pointers)
         for number, (kernel, _) in enumerate(calls):
             self.pointers[2 * number] = kernel
-            self.pointers[2 * number + 1] = self._table + _POINTER_BYTES * self.first[number]
+            self.pointers[2 * number + 1] = start + _POINTER_BYTES * self.first[number]
         self._run = runner(threads)
+        self._kept: list[ctypes.Array[ctypes.c_void_p] | ctypes.Array[ctypes.c_char]] = []
+        self._table = self._with_branches(len(calls), threads, branches) if threads > 1 and branches else start
+
+    def _with_branches(self, count: int, threads: int, branches: Sequence[Sequence[int]]) -> int:
+        """Return the table of all kernels in which branches are one, that runs them beside each other."""
+        run_branches = team().branches
+        if run_branches is None:
+            return ctypes.addressof(self.pointers)
+        entries: list[int | None] = []
+        done = 0
+        for bounds in branches:
+            entries += self.pointers[2 * done : 2 * bounds[0]]
+            tables = [self._keep(self.pointers[2 * low : 2 * high]) for low, high in pairwise(bounds)]
+            context = ctypes.create_string_buffer(BRANCH_TABLES + _POINTER_BYTES * len(tables) + CACHE_LINE_BYTES)
+            at = -(-ctypes.addressof(context) // CACHE_LINE_BYTES) * CACHE_LINE_BYTES
+            ctypes.c_int32.from_address(at + BRANCHES).value = len(tables)
+            ctypes.c_int32.from_address(at + TEAM_SIZE).value = threads
+            ctypes.c_int32.from_address(at + TEAM_PART).value = min(threads, len(tables))
+            for number, table in enumerate(tables):
+                ctypes.c_void_p.from_address(at + BRANCH_TABLES + _POINTER_BYTES * number).value = table
+            self._kept.append(context)
+            entries += [run_branches, self._keep([at])]
+            done = bounds[-1]
+        return self._keep([*entries, *self.pointers[2 * done : 2 * count]])
+
+    def _keep(self, words: Sequence[int | None]) -> int:
+        """Put words into memory, a null behind them; returns their address."""
+        array = (ctypes.c_void_p * (len(words) + 1))(*words, None)
+        self._kept.append(array)
+        return ctypes.addressof(array)
 
     def run(self) -> None:
         """Run each kernel once, in order."""

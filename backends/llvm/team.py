@@ -21,6 +21,7 @@ from .cpu import architecture
 from .jit import LoadedSymbols, compile_text
 from .runtime import OpenMp, openmp_of_torch
 from .symbols import TEAM_SYMBOL
+from .team_branches import BRANCHES_TEXT, RUN_BRANCHES
 from .team_text import HAND_OUT, KERNELS, OWNERS, OWNERS_BYTES, RUN, RUN_KERNELS, team_text
 from .team_waiting import CONDITION_AT, FUTEX, MONITOR
 
@@ -36,12 +37,14 @@ class Team:
     """
 
     def __init__(self, openmp: OpenMp | None, threaded: bool, futex: int | None) -> None:
-        text = team_text(architecture(), openmp is not None, futex) if threaded else KERNELS
-        names = (RUN, RUN_KERNELS, HAND_OUT, OWNERS, MONITOR) if threaded else (RUN_KERNELS,)
+        text = team_text(architecture(), openmp is not None, futex) + BRANCHES_TEXT if threaded else KERNELS
+        names = (RUN, RUN_KERNELS, RUN_BRANCHES, HAND_OUT, OWNERS, MONITOR) if threaded else (RUN_KERNELS,)
         code = LoadedSymbols(compile_text(text).object_code, names, openmp.symbols if openmp and threaded else ())
         code.keep()
         self._alone = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.addresses[RUN_KERNELS])
         self.table = (ctypes.c_void_p * 1)(code.addresses.get(HAND_OUT))
+        self.branches = code.addresses.get(RUN_BRANCHES)
+        """The address of the kernel that runs tables beside each other; None where there are no threads for it."""
         if threaded:
             kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32)
             self._run = kind(code.addresses[RUN])

@@ -61,6 +61,11 @@ def _part(data: Tensor, *, start: int, shape: Sequence[int]) -> Tensor:
     return topi.reshape(topi.strided_slice(flat, (start,), (start + prod(shape),)), shape)
 
 
+def _joined(*parts: Tensor, shape: Sequence[int]) -> Tensor:
+    """Put the elements of tensors side by side, in the order of memory, under a shape."""
+    return topi.reshape(topi.concatenate([topi.reshape(each, (prod(each.shape),)) for each in parts]), shape)
+
+
 def _flip(data: Tensor, *, axis: int = 0) -> Tensor:
     return topi.flip(data, axis)
 
@@ -108,6 +113,7 @@ stack = injective(_stack)
 split = injective(_split, axis_moves)
 strided_slice = injective(_strided_slice)
 part = Operator(_part, Kind.PART)
+joined = Operator(_joined, Kind.JOIN)
 flip = injective(_flip, axis_moves)
 tile = injective(_tile)
 repeat = injective(_repeat, axis_moves)

@@ -152,6 +152,13 @@ def users(value: SSAValue) -> Iterator[Operation]:
     return iter(dict.fromkeys(use.operation for use in value.uses))
 
 
+def below_views(value: SSAValue) -> SSAValue:
+    """Return the value of which another one is a view."""
+    while isinstance(owner := value.owner, ApplyOp) and is_view(owner):
+        value = owner.inputs[0]
+    return value
+
+
 def readers(value: SSAValue) -> list[Operation]:
     """Return the operations that read a value, under whatever shape."""
     found: list[Operation] = []

@@ -20,12 +20,14 @@ from ..operator import CHAINED, HEADS, Kind, is_in_parts, is_view, kind_of
 from ..types import shape_of
 from ._attention import Form, attention_before
 from ._dominators import post_dominators, region_between
-from ._rewrite import group_label, networks, producer, put_in_order, used_once, users
+from ._rewrite import group_label, networks, option, producer, put_in_order, used_once, users
 
 _LOOKING_UP = ("take", "take_along_axis")
 """Operators that read their first input where data say: what comes before that one is computed first."""
 _MOST_BESIDE = 4
 """Chains beside each other in a group, at most. A choice: what they give is in memory together."""
+_OF_PIXELS = ("conv1d", "conv2d", "conv3d")
+"""Operators that read each element of their data for many results."""
 LEAST_QUERIES = 16
 """Queries of attention in float32 that is one kernel on a GPU, at least. A choice: those of a block of threads."""
 _REPEATING = ("broadcast_to", "tile", "repeat", "resize2d")
@@ -40,7 +42,8 @@ class Fuse(ModulePass):
     give tensors of the same shape, across branches that join again; so do operators over rows (softmax, layer_norm). Of
     the rest, chains of elementwise and injective operators become one group, and go before a reduction that alone reads
     them; those of elementwise operators also before one over rows. An operator that reads a table where data say takes
-    in what computes the places, and not what computes the table. Views and parts stay outside: they cost nothing.
+    in what computes the places, and not what computes the table. Views, parts and what is joined in memory stay
+    outside: they cost nothing.
     `depth` is the most operators of a group. With `attention_rows`, two products with a softmax between them and
     elementwise operators before that are one group where they have so many rows at least, of float32; with
     `attention_tile` where that divides the elements of keys and values, of 16-bit floats, with any number of rows. The
@@ -51,6 +54,8 @@ class Fuse(ModulePass):
     indices do. With `beside`, elements up to which a device is not filled, chains that give tensors of one type of no
     more are one group, which computes all in one loop nest: those that do not depend on each other, or elementwise
     operators that read what the other gives.
+    With `gathered`, a convolution takes in the transpose from an input of the network to its data where that leaves a
+    pixel fewer channels side by side: a kernel that reads so few elements one at a time finds them in any order.
     """
 
     name: ClassVar[str] = "lw-graph-fuse"
@@ -60,6 +65,7 @@ class Fuse(ModulePass):
     attention_keys: int = 0
     views: bool = False
     beside: int = 0
+    gathered: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in networks(op):
@@ -70,6 +76,7 @@ class Fuse(ModulePass):
                 grouping.join_attention(Form(NARROW_FLOATS, tile=self.attention_tile))
             if self.attention_keys:
                 grouping.join_attention(Form(("float32",), LEAST_QUERIES, WARP, most_keys=self.attention_keys))
+            grouping.join_moved_inputs(self.gathered)
             grouping.run()
             grouping.take_in_queries()
             grouping.join_chains(self.beside)
@@ -89,7 +96,7 @@ class _Grouping:
         self.ops = [
             op
             for op in function.body.block.ops
-            if isinstance(op, ApplyOp) and kind_of(op) not in (Kind.VIEW, Kind.PART)
+            if isinstance(op, ApplyOp) and kind_of(op) not in (Kind.VIEW, Kind.PART, Kind.JOIN)
         ]
         self.order = {op: n for n, op in enumerate(function.body.block.ops)}
         self.ends = post_dominators(function.body.block)
@@ -107,6 +114,20 @@ class _Grouping:
                 self._merge({self.group[member] for member in members})
                 if form.tile > 1 and not form.most_keys:
                     self.scored.append(members[0])
+
+    def join_moved_inputs(self, channels: int) -> None:
+        """Make a group of each convolution and the transpose that moves its data, of fewer channels, from an input."""
+        for op in self.ops:
+            moved = producer(op.inputs[0], "transpose") if op.operator.data in _OF_PIXELS else None
+            if (
+                moved is not None
+                and moved in self.group
+                and str(option(op, "layout")).endswith("C")
+                and used_once(moved.outputs[0])
+                and isinstance(_below_views(moved.inputs[0]), Block)
+                and shape_of(moved.outputs[0])[-1] < channels
+            ):
+                self._merge({self.group[moved], self.group[op]})
 
     def take_in_queries(self) -> None:
         """Let chains join that give nothing but the queries of attention, under whatever shape."""

@@ -15,10 +15,10 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ApplyOp
-from ..operator import HEADS, Kind, kind_of
+from ..operator import HEADS, Kind, is_view, kind_of
 from ..runtime.plan import ALIGNMENT
 from ..types import dtype_of, shape_of
-from ._rewrite import Before, applied, option, replace
+from ._rewrite import Before, applied, option, replace, users
 from ._slices import Range, ranges_of
 
 _MOST_BEHIND = 8
@@ -60,8 +60,13 @@ def _place(op: ApplyOp) -> None:
     if found is None or not _is_aligned(found[0], source):
         return
     before, (stretch, inner) = Before(op), found
-    made = before.apply("part", source, start=stretch.start, shape=stretch.shape)
-    axes = [d for d, (r, n) in enumerate(zip(inner, stretch.shape, strict=True)) if r != Range(0, 1, n)]
+    shape = stretch.shape
+    is_whole = all(r == Range(0, 1, n) for r, n in zip(inner, shape, strict=True))
+    if not is_whole and not all(map(is_view, users(op.outputs[0]))):
+        ahead = len(ranges) - len(inner)  # of one element each: who reads the slice as it is reads the part so
+        shape, inner = (1,) * ahead + shape, [Range(0, 1, 1)] * ahead + inner
+    made = before.apply("part", source, start=stretch.start, shape=shape)
+    axes = [d for d, (r, n) in enumerate(zip(inner, shape, strict=True)) if r != Range(0, 1, n)]
     if axes:
         taken: dict[str, Any] = {"begin": [inner[d].start for d in axes], "end": [inner[d].end for d in axes]}
         made = before.apply("strided_slice", made, **taken, strides=[inner[d].step for d in axes], axes=axes)
@@ -111,7 +116,7 @@ def _is_held(value: SSAValue, behind: int = 0) -> bool:
     if not isinstance(owner, ApplyOp) or behind == _MOST_BEHIND:
         return False
     kind = kind_of(owner)
-    if kind in HEADS or (not behind and len(set(_readers(value))) > 1):
+    if kind in (*HEADS, Kind.JOIN) or (not behind and len(set(_readers(value))) > 1):
         return True
     return kind is Kind.ELEMENTWISE and any(
         _is_held(given, behind + 1) for given in owner.inputs if isinstance(_below_views(given).owner, ApplyOp)

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from math import prod
 
 import numpy as np
@@ -136,12 +137,18 @@ class _Arena:
         return self._stretches[position].held if found else None
 
     def holds(self, part: _Stretch) -> bool:
-        """True where a stretch is part of one that holds elements of its type."""
+        """True where a stretch is part of one that holds elements of its type, or of several of them side by side."""
         position = bisect_right(self._starts, part.start) - 1
         if position < 0:
             return False
-        around = self._stretches[position]
-        return part.end <= around.end and part.held.dtype == around.held.dtype
+        end = self._stretches[position].start
+        for around in islice(self._stretches, position, None):
+            if around.start != end or around.held.dtype != part.held.dtype:
+                return False
+            end = around.end
+            if part.end <= end:
+                return True
+        return False
 
     def put(self, stretch: _Stretch, where: str) -> None:
         """Write a stretch, which drops every stretch that it overlaps."""
@@ -162,6 +169,56 @@ class _Arena:
         return position - 1 if position and self._stretches[position - 1].end > start else position
 
 
+class _Branches:
+    """Bytes that steps of branches touch: what one writes, no other of those beside it reads or writes."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._names: dict[str, tuple[int, int]] = {}
+        self._touched: dict[tuple[int, int], tuple[list[_Stretch], list[_Stretch]]] = {}
+        end = 0
+        for number, bounds in enumerate(plan.branches):
+            if sorted({*bounds}) != [*bounds] or len(bounds) < 2 or bounds[0] < end or bounds[-1] > len(plan.steps):
+                raise PlanError(f"steps {shown(bounds)} are no branches of {len(plan.steps)} steps")
+            end = bounds[-1]
+            for own, (low, high) in enumerate(pairwise(bounds)):
+                self._touched[number, own] = [], []
+                self._names.update((f"step {step}", (number, own)) for step in range(low, high))
+
+    def add(self, where: str, read: Sequence[_Stretch], written: Sequence[_Stretch]) -> None:
+        """Note what a step touches."""
+        if where in self._names:
+            for kept, given in zip(self._touched[self._names[where]], (read, written), strict=True):
+                kept += given
+
+    def check(self) -> None:
+        """PlanError where a branch would write over what another one uses."""
+        for (number, own), (_, written) in self._touched.items():
+            spans = _spans(written)
+            for (other_number, other), used in self._touched.items():
+                if other_number == number and other != own and _overlap(spans, _spans([*used[0], *used[1]])):
+                    raise PlanError(f"branches {own} and {other} would write to the same bytes at once, or read them")
+
+
+def _spans(stretches: Sequence[_Stretch]) -> list[tuple[int, int]]:
+    """Return the bytes of stretches, each once, in order."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted((each.start, each.end) for each in stretches):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _overlap(spans: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> bool:
+    starts = [start for start, _ in others]
+    for start, end in spans:
+        behind = bisect_left(starts, end)
+        if behind and others[behind - 1][1] > start:
+            return True
+    return False
+
+
 class _Run:
     """Follows one run of a plan without running it."""
 
@@ -170,6 +227,7 @@ class _Run:
         self._signatures = signatures
         self._constants = constants
         self._arena = _Arena(plan.arena_bytes)
+        self._branches = _Branches(plan)
 
     def check(self) -> None:
         """PlanError for the first thing that is wrong."""
@@ -188,6 +246,7 @@ class _Run:
                     f"and {wanted[1]}"
                 )
             self._step(where, signature, step.places, step.workspaces)
+        self._branches.check()
         for port in self._plan.outputs:
             if port.place.kind == "part":
                 raise PlanError(f"output {shown(port.name)} is a part of a tensor")
@@ -222,13 +281,15 @@ class _Run:
             for place, nbytes in zip(workspaces, signature.workspaces, strict=True)
         ]
         _check_apart(read, [*written, *scratch], where)
+        self._branches.add(where, read, [*written, *scratch])
         for stretch in (*written, *scratch):
             self._arena.put(stretch, where)
         for stretch in scratch:
             self._arena.remove(stretch)
 
     def _written(self, place: Place, held: Elements, where: str) -> _Stretch:
-        self._require_arena(place, where)
+        if place.kind != "part":
+            self._require_arena(place, where)
         return self._arena.stretch(place, held, where)
 
     def _require_arena(self, place: Place, where: str) -> None:
@@ -240,8 +301,11 @@ class _Run:
             found: Elements | None = self._constants[place.number]
         elif place.kind in ("arena", "part"):
             stretch = self._arena.stretch(place, wanted, where)
-            held = place.kind == "part" and self._arena.holds(stretch)
-            found = wanted if held else self._arena.at(place.number)
+            found = self._arena.at(place.number)
+            if (place.kind == "part" or (found is not None and found.count < wanted.count)) and self._arena.holds(
+                stretch
+            ):
+                found = wanted
         else:
             raise PlanError(f"{where} reads {shown(place.kind)} {place.number}, which there is not")
         if found != wanted:

@@ -2,23 +2,56 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .plan import ALIGNMENT
 
 
 @dataclass(frozen=True)
 class Live:
-    """The lifetime of a tensor: its bytes, and the steps from `first` to `last`, both included."""
+    """The lifetime of a tensor: its bytes, and the steps from `first` to `last`, both included.
+
+    Of a tensor that steps of one branch alone use, `branch` is the branch's number: beside steps of others it is there
+    for as long as any of these run, from the step `since` to `until`. The number is 0 for all others.
+    """
 
     nbytes: int
     first: int
     last: int
+    branch: int = 0
+    since: int = 0
+    until: int = 0
 
     def meets(self, other: Live) -> bool:
         """True where the two lifetimes overlap."""
-        return self.first <= other.last and other.first <= self.last
+        if self.branch == other.branch:
+            return self.first <= other.last and other.first <= self.last
+        (first, last), (since, until) = self._beside(), other._beside()
+        return first <= until and since <= last
+
+    def _beside(self) -> tuple[int, int]:
+        return (self.since, self.until) if self.branch else (self.first, self.last)
+
+
+def beside(live: Live, branches: Sequence[Sequence[int]]) -> Live:
+    """Return a lifetime among steps some of which run beside others, as `Plan.branches` says.
+
+    What several branches use, or who is outside of them, is there while any of them runs.
+    """
+    first, last = live.first, live.last
+    for number, bounds in enumerate(branches):
+        if bounds[0] <= live.first and live.last < bounds[-1]:
+            own = bisect_right(bounds, live.first)
+            if live.last < bounds[own]:
+                name = 1 + sum(map(len, branches[:number])) + own
+                return replace(live, branch=name, since=bounds[0], until=bounds[-1] - 1)
+        if bounds[0] <= live.first < bounds[-1]:
+            first = bounds[0]
+        if bounds[0] <= live.last < bounds[-1]:
+            last = bounds[-1] - 1
+    return replace(live, first=first, last=last)
 
 
 def arrange(tensors: Sequence[Live]) -> tuple[list[int], int]:

@@ -20,6 +20,7 @@ from ...backends.llvm.cpu import host_model, why_not_here
 from ...backends.llvm.executable import Artifact
 from ...backends.llvm.loaded_object import LoadedObject
 from ...backends.llvm.sequence import KernelSequence
+from ...backends.llvm.symbols import MOST_THREADS
 from ...backends.time_evaluator import HostCaches
 from ...dialects.cpu_models import CPU_MODELS
 from .binding import Binding, bound
@@ -46,6 +47,15 @@ class LlvmNetwork:
         self._codes = [LoadedObject(artifact.object_code, artifact.threads) for artifact in artifacts]
         self.addresses = [code.run for code in self._codes]
         self.threads = max((artifact.threads for artifact in artifacts), default=1)
+        kernels = [step.kernel for step in self.plan.steps]
+        self.branches = [
+            bounds
+            for bounds in self.plan.branches
+            if all(artifacts[kernel].threads == 1 for kernel in kernels[bounds[0] : bounds[-1]])
+        ]
+        """Those of the plan whose kernels have no parallel loops, which would want the threads that run them."""
+        together = max((len(bounds) - 1 for bounds in self.branches), default=1)
+        self.threads = max(self.threads, min(together, _cores_of(self.plan.target), MOST_THREADS))
         self.constants = [_aligned(array) for array in package.constants]
 
     def session(self) -> LlvmSession:
@@ -84,6 +94,7 @@ class LlvmFrame:
                 for c in calls
             ],
             network.threads,
+            network.branches,
         )
         self._pointers = self._sequence.pointers
         self._holes = sorted(
@@ -110,6 +121,12 @@ class LlvmFrame:
             ctypes.memmove(self._address(target, addresses), self._address(source, addresses), nbytes)
 
 
+def _cores_of(target: str) -> int:
+    """Return the threads that a plan's target is for: the word of its text, which takes no compiler to read."""
+    words = dict(part.partition("=")[::2] for part in target.split()[1:])
+    return int(words["cores"]) if words.get("cores", "").isdecimal() else 1
+
+
 def _is_open(slot: Slot) -> bool:
     return slot.kind == "argument"
 
@@ -127,6 +144,7 @@ class LlvmSession:
                 for step in network.plan.steps
             ],
             network.threads,
+            network.branches,
         )
 
     def _address(self, place: Place) -> int:

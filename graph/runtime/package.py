@@ -26,7 +26,7 @@ from ...storage.whole_file import whole_file
 from .plan import Plan
 
 Array = npt.NDArray[Any]
-FORMAT = "loopwright-network-4"
+FORMAT = "loopwright-network-5"
 HEADER = "network.json"
 TAG = "tag"
 

@@ -24,7 +24,7 @@ class Place:
     """The place of a tensor: a byte of the arena, or the number of a constant.
 
     The kind is `arena` for a whole tensor, `part` for some of the elements of one that lie side by side, which a step
-    reads as a tensor, and `constant`.
+    reads or writes as a tensor, and `constant`.
     """
 
     kind: str
@@ -128,6 +128,8 @@ class Plan:
     tensor_bytes: int = 0
     versions: Mapping[str, str] = field(default_factory=dict)
     kept_fp32: tuple[KeptOperator, ...] = ()
+    branches: tuple[tuple[int, ...], ...] = ()
+    """Steps in a row of which some may run beside others: where each branch begins, and the end of the last."""
 
     @property
     def kind(self) -> str:

@@ -40,6 +40,7 @@ from ..structure.anchor import Anchor, Operand
 from ..structure.padding import padded_windows
 from ..structure.strides import WIDEST_STRIDE, accesses, output_bytes
 from ._ahead import pack_ahead
+from ._as_read import lay_as_read
 from ._copied_ahead import cycles_ahead
 from ._lanes import is_costly, sharing_pays
 from ._pixels_apart import copy_pixels, turn_pixels
@@ -228,6 +229,7 @@ def _pad(draft: Draft, plan: TilePlan) -> None:
     """Padding where it is read, or as it is packed, or ahead of all."""
     for pad in plan.anchor.pads:
         if pad in plan.pads_ahead:
+            lay_as_read(draft, pad, plan.target)
             spread(draft, pad, plan.target)
         else:
             draft.do(ComputeInline, block=pad)

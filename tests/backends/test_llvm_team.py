@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
@@ -26,6 +27,7 @@ from loopwright.backends.llvm.jit import _initialize_all
 from loopwright.backends.llvm.loaded_object import LoadedObject
 from loopwright.backends.llvm.runtime import OpenMp
 from loopwright.backends.llvm.sequence import KernelSequence
+from loopwright.backends.llvm.team_branches import BRANCHES_TEXT
 from loopwright.backends.llvm.team_text import team_text
 from loopwright.backends.llvm.team_waiting import FUTEX
 from loopwright.dialects.target import Target
@@ -123,6 +125,54 @@ def test_called_in_a_parallel_region_of_others(helpers: str) -> None:
     assert found == [True, True]
 
 
+class Branches:
+    """A loop on several threads, chains on one each, of a kernel between two arrays of their own, and a loop again."""
+
+    def __init__(self, cores: int, lengths: Sequence[int]) -> None:
+        self._codes, self.lengths = [], lengths
+        for target in (Target(cores=cores, vector_bytes=64), Target(cores=1, vector_bytes=64)):
+            module = Parser(create_context(), SHIFT).parse_module()
+            _, artifact = compile_module(lower_to_kernel(module, target))
+            self._codes.append(LoadedObject(artifact.object_code, artifact.threads))
+        self.arrays = [np.zeros((2, ROWS), np.int32) for _ in range(len(lengths) + 1)]
+        together, alone = (code.run for code in self._codes)
+        calls = [self._call(together, 0, 0)]
+        bounds = [1]
+        for chain, length in enumerate(lengths):
+            calls += [self._call(alone, chain + 1, n) for n in range(length)]
+            bounds.append(len(calls))
+        calls.append(self._call(together, 0, 1))
+        self.sequence = KernelSequence(calls, cores, [bounds])
+
+    def _call(self, kernel: int, chain: int, step: int) -> tuple[int, Sequence[int]]:
+        places = [array.ctypes.data for array in self.arrays[chain]]
+        return kernel, (places[step % 2], places[(step + 1) % 2], 0)
+
+    def are_right(self, seed: int) -> bool:
+        start = np.random.default_rng(seed).integers(0, 1000, (len(self.arrays), ROWS), dtype=np.int32)
+        for array, row in zip(self.arrays, start, strict=True):
+            array[0] = row
+        self.sequence.run()
+        return all(
+            np.array_equal(array[length % 2], np.roll(row, -7 * length) + length)
+            for array, row, length in zip(self.arrays, start, (2, *self.lengths), strict=True)
+        )
+
+
+@pytest.mark.parametrize("lengths", [(9, 8), (1, 30, 5, 2, 7), (4,)])
+@pytest.mark.parametrize("cores", [1, 2, 3])
+@pytest.mark.few(5)
+def test_branches_run_once_each_between_the_loops_around_them(helpers: str, cores: int, lengths: Sequence[int]) -> None:
+    branches = Branches(cores, lengths)
+    for seed in range(60):
+        assert branches.are_right(seed)
+        if seed % 20 == 0:
+            time.sleep(0.002)  # helpers fall asleep
+    callers = [Branches(cores, lengths) for _ in range(10)]
+    with ThreadPoolExecutor(len(callers)) as pool:
+        assert all(pool.map(lambda each: all(each.are_right(seed) for seed in range(5)), callers))
+
+
 @pytest.mark.slow(1.2)
 def test_a_process_ends_right_after_a_call() -> None:
     """Its helpers are awake, and their code must be there until they are gone."""
@@ -177,7 +227,7 @@ def test_code_of_a_team_is_made_for_each_system(triple: str, openmp: bool) -> No
         target = llvm.Target.from_triple(triple)
     except RuntimeError:
         pytest.skip(f"LLVM here is without {triple}")
-    text = team_text(triple.partition("-")[0], openmp, FUTEX.get(SYSTEMS[triple]))
+    text = team_text(triple.partition("-")[0], openmp, FUTEX.get(SYSTEMS[triple])) + BRANCHES_TEXT
     assert ("@syscall" in text) == (SYSTEMS[triple] != "") != ("@pthread_cond_wait" in text)
     with llvm.create_context() as context, llvm.parse_assembly(text, context) as module:
         machine = target.create_target_machine(reloc="pic", codemodel="default")

@@ -52,7 +52,7 @@ DAMAGE = [
     (put("network.json", b"{"), "is no compiled network: its network.json is no JSON: "),
     (put("network.json", b"[]"), "is no compiled network: its network.json holds no object"),
     (put("network.json", b"\xff"), "is no compiled network: its network.json is no JSON:"),
-    (header(lambda h: h.update(format="other")), "format 'other' is not 'loopwright-network-4': compile it again"),
+    (header(lambda h: h.update(format="other")), "format 'other' is not 'loopwright-network-5': compile it again"),
     (header(lambda h: h.pop("plan")), "is damaged: network.json has no field 'plan'"),
     (header(lambda h: h.pop("constants")), "is damaged: network.json has no field 'constants'"),
     (header(lambda h: h["kernels"].pop()), "is damaged: 3 kernels for a plan of 4"),

@@ -14,11 +14,12 @@ func.func @steps(%x: tensor<3x4x64xf32>) -> (tensor<1x4x64xf32>, tensor<4x16xf32
   func.return %b, %e : tensor<1x4x64xf32>, tensor<4x16xf32>
 }
 
-// Every so many rows are no part, but those from the first to the last of them are.
+// Every so many rows are no part, but those from the first to the last of them are; under the shape of the slice, where
+// that is read as it is.
 // CHECK-LABEL: func.func @strides
 func.func @strides(%x: tensor<2x8x64xf32>) -> tensor<1x2x64xf32> {
-  // CHECK: %[[half:[a-z_0-9]*]] = lw_graph.apply "part" (%x) <shape = [8, 64], start = 512>
-  // CHECK-NEXT: lw_graph.apply "strided_slice" (%[[half]]) <axes = [0], begin = [1], end = [4], strides = [2]>
+  // CHECK: %[[half:[a-z_0-9]*]] = lw_graph.apply "part" (%x) <shape = [1, 8, 64], start = 512>
+  // CHECK-NEXT: lw_graph.apply "strided_slice" (%[[half]]) <axes = [1], begin = [1], end = [4], strides = [2]>
   %a = lw_graph.apply "strided_slice" (%x) <begin = [1, 1], end = [2, 5], strides = [1, 2], axes = [0, 1]> : (tensor<2x8x64xf32>) -> tensor<1x2x64xf32>
   %b = lw_graph.apply "relu" (%a) : (tensor<1x2x64xf32>) -> tensor<1x2x64xf32>
   func.return %b : tensor<1x2x64xf32>
