@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cases import CASES, GPU_CASES
+from operator_cases import CASES as OPERATORS
 
 import loopwright as lw
 from loopwright.search.measure.measurer import Measurer
@@ -119,11 +120,12 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", default=["seed_conv"])
     parser.add_argument("--output", type=Path, help="a file to add each search's moments to, as a line of JSON")
     options = parser.parse_args()
-    known = {c.name: c for c in (CASES if options.target.startswith("llvm") else GPU_CASES)}
+    known = {each.name: each.operator.tensors for each in OPERATORS}
+    known |= {each.name: each.tensors for each in (CASES if options.target.startswith("llvm") else GPU_CASES)}
     for name in options.cases:
         timeline = Timeline()
         with watched(timeline):
-            task = lw.SearchTask(known[name].tensors, target=options.target)
+            task = lw.SearchTask(known[name](), target=options.target)
             timeline.mark("task made")
             asked = lw.TuningOptions(
                 num_measure_trials=options.trials, time_limit_s=options.limit_s, seed=options.seed, progress=False

@@ -18,6 +18,7 @@ from ..collector import collector_paused
 from ._gpu_lowering import GpuLowering
 from ._lowering import Lowering
 from ._steps import require_after
+from ._unused import erase_unused
 from .vectorize_loops import VectorizeLoops
 
 
@@ -47,6 +48,7 @@ def write_kernel(func: FuncOp, target: Target) -> None:
     """Lower one function on loops with placed buffers, in place; PassFailedException for loops it cannot run."""
     lowering = GpuLowering(func, warps=target.kind == "cuda") if target.is_gpu else Lowering(func)
     lowering.run()
+    erase_unused(func)
     for op in func.body.block.ops:
         if isinstance(op, LaunchOp):
             _require_limits(op, target)

@@ -15,6 +15,9 @@ Tasks = npt.NDArray[np.integer[Any]]
 MOST_COLUMNS = 1 << 16
 """Features of a model; those of sketches are some hundreds."""
 
+DOUBLINGS = 8.0
+"""Of a time, from the best to what counts as the worst. A choice: 256 times."""
+
 
 class CostModel(Protocol):
     """Learns from scores (a candidate's speed as a share of its task's best; failed: 0) to rank other candidates."""
@@ -62,7 +65,7 @@ def log_scale(scores: Floats) -> Floats:
     Times of random schedules spread over orders of magnitude, and on the plain scale all but a few look alike.
     """
     right = scores > 0
-    return np.where(right, np.maximum(0.0, 1.0 + np.log2(np.where(right, scores, 1.0)) / 8.0), -0.1)
+    return np.where(right, np.maximum(0.0, 1.0 + np.log2(np.where(right, scores, 1.0)) / DOUBLINGS), -0.1)
 
 
 def finite(features: Floats) -> Floats:

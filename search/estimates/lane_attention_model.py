@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy.typing as npt
 
 from ...dialects.element import FLOAT32_BYTES
-from ...dialects.multiprocessor import CLOCK_HZ, VECTOR, multiprocessor_of
+from ...dialects.multiprocessor import BANKS, CLOCK_HZ, VECTOR, multiprocessor_of
 from ...dialects.target import WARP, Target
 from ..sketch import arrays as np
 from ..sketch.hole import Columns
@@ -55,7 +55,8 @@ class LaneAttentionModel:
     def shared_bytes(self, c: Columns) -> Array:
         """Bytes of queries, keys and values that are there at a time, and of scores and weights."""
         warps, rows, step, terms, ahead, values_ahead = self._numbers(c)
-        copied = (self.keys + warps * rows) * (step + PADDING) * ahead + terms * self.sizes[1] * values_ahead
+        row = np.ceil((step - PADDING) / BANKS) * BANKS + PADDING  # as rows begin in other banks
+        copied = (self.keys + warps * rows) * row * ahead + terms * self.sizes[1] * values_ahead
         return np.asarray(FLOAT32_BYTES * (copied + 2 * warps * rows * (self.keys + VECTOR)))
 
     def _scores(self, c: Columns) -> Array:

@@ -39,7 +39,7 @@ def main() -> int:
         os.close(int(sys.argv[-1]))  # or the measurer would not see when the worker closes it
         _end_as(_guard(worker, measurer))
     os.setsid()  # so that one that kills its group spares us
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # so that it notices that a candidate started a process
     if os.getppid() != guard:
         return 1
@@ -56,7 +56,7 @@ def _guard(worker: int, measurer: int) -> int:
     signal.set_wakeup_fd(waker)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, lambda *_: None)
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGUSR1)  # where children of the measurer hold the other end of our input
+    end_with_parent(signal.SIGUSR1)  # where children of the measurer hold the other end of our input
     poll = select.poll()
     for descriptor in (0, woken):
         poll.register(descriptor, select.POLLIN)
@@ -146,6 +146,11 @@ def _end_as(status: int) -> None:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
         os.kill(os.getpid(), number)
     os._exit(os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 1)
+
+
+def end_with_parent(number: int) -> None:
+    """Have this process sent a signal when its parent ends; 0 for none."""
+    _prctl(_PR_SET_PDEATHSIG, number)
 
 
 def _prctl(option: int, value: int) -> None:

@@ -21,7 +21,7 @@ from .measurement import PreflightError as PreflightError
 from .measurement import headline as headline
 from .measurement import what_is_wrong
 from .process import WorkerGone, WorkerProcess, WorkerStartError
-from .runners import LocalRunners, Runners, Worker, builds_elsewhere, start_process
+from .runners import LocalBuilders, LocalRunners, Runners, Worker, builds_elsewhere
 from .scratch import Scratch, ScratchError
 from .task_orders import TaskOrders
 from .termination import OrderlyEnd
@@ -49,6 +49,7 @@ class Measurer:
         self.building_s = self.running_s = 0.0
         self._tasks = TaskOrders()
         self._runners: Runners | None = None
+        self._builders: LocalBuilders | None = None
         self._jobs = Jobs()
         self._workers: list[Worker] = []
         self._changed = threading.Condition()
@@ -67,9 +68,7 @@ class Measurer:
         self._orderly_end.begin()
         self._process, self._ending, self._failure = os.getpid(), False, None
         try:
-            self._open()
-            builders = len(os.sched_getaffinity(0)) if self.options.builders is None else self.options.builders
-            for role in ["runner"] * self._runners_wanted + ["builder"] * builders:
+            for role in self._open():
                 self._start(role)
             if self.options.overlap:
                 self._thread = threading.Thread(target=self._serve, name="measurer", daemon=True)
@@ -87,7 +86,8 @@ class Measurer:
             raise
         return self
 
-    def _open(self) -> None:
+    def _open(self) -> Sequence[str]:
+        """Open what processes are started and talked to by; return the roles of those that are to be started."""
         try:
             self._scratch = Scratch()
             self._selector = selectors.DefaultSelector()
@@ -97,7 +97,9 @@ class Measurer:
             raise MeasureError(f"measuring cannot begin: {why}") from error
         self._selector.register(self._bell, selectors.EVENT_READ, None)
         make, path = self.options.runners, self._scratch.path
+        self._builders = LocalBuilders(self.options, path)
         self._runners = LocalRunners(self.options, path) if make is None else make(self.options, path, self._ring)
+        return ["runner"] * self._runners_wanted + ["builder"] * self._builders.count
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -134,17 +136,13 @@ class Measurer:
         for worker in self._workers:
             worker.kill()
         self._workers.clear()
-        if self._runners is not None:
-            self._runners.close()
-        if self._selector is not None:
-            self._selector.close()
-            self._selector = None
+        for end in (self._runners, self._builders, self._selector, self._bell, self._clapper):
+            if end is not None:
+                end.close()
+        self._selector = None
         if self._scratch is not None:
             self._scratch.remove()
             self._scratch = None
-        for end in (self._bell, self._clapper):
-            if end is not None:
-                end.close()
 
     def use(self, task: MeasureTask) -> None:
         """Take over `task` for what is submitted from now on; nothing may be pending."""
@@ -490,8 +488,8 @@ class Measurer:
         return 1 if self._runners is None else self._runners.width
 
     def _start(self, role: str) -> None:
-        assert self._selector is not None and self._scratch is not None and self._runners is not None
-        self._add(self._runners.start() if role == "runner" else start_process(role, self.options, self._scratch.path))
+        assert self._runners is not None and self._builders is not None
+        self._add(self._runners.start() if role == "runner" else self._builders.start())
 
     def _add(self, worker: Worker) -> None:
         assert self._selector is not None

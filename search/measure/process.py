@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import IO, Any, Protocol
 
 from ...dialects.errors import Error
 from . import wire
@@ -27,6 +28,26 @@ _LAST_WORDS = 3000
 _USUAL = f"{__package__}.worker"
 
 
+class Started(Protocol):
+    """A process that was started, by what is asked of a `subprocess.Popen`."""
+
+    stdin: IO[bytes] | None
+    returncode: int | None
+
+    @property
+    def pid(self) -> int: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
+class Starter(Protocol):
+    """A function that starts a process as `spawn` does."""
+
+    def __call__(
+        self, module: str, arguments: Sequence[str], connection: socket.socket, env: Mapping[str, str], **options: Any
+    ) -> Started: ...
+
+
 class WorkerStartError(Error):
     """A worker process cannot start, so nothing can be measured."""
 
@@ -38,11 +59,19 @@ class WorkerGone(Exception):
 class WorkerProcess:
     """A builder or runner process, or another of `module`, whose `main` it runs; files that it makes go to `folder`.
 
-    Its parent is a guard, which ends it with all that it started when we close the guard's input or are no more.
+    Its parent is a guard, which ends it with all that it started when we close the guard's input or are no more. The
+    guard is started by `start`, a process of its own unless told otherwise.
     """
 
     def __init__(
-        self, role: str, backend: str, env: Mapping[str, str], nice: int = 0, folder: str = "", module: str = _USUAL
+        self,
+        role: str,
+        backend: str,
+        env: Mapping[str, str],
+        nice: int = 0,
+        folder: str = "",
+        module: str = _USUAL,
+        start: Starter | None = None,
     ) -> None:
         if not sys.executable:
             raise WorkerStartError("this interpreter does not know its executable, so no worker can be started")
@@ -61,15 +90,22 @@ class WorkerProcess:
                 self._socket, theirs = socket.socketpair()
                 undo.callback(self._socket.close)
                 with theirs:
-                    self._process = self._popen(module, backend, theirs, env, nice, folder)
+                    self._process = self._started(start or spawn, module, backend, theirs, env, nice, folder)
             except OSError as error:
                 raise WorkerStartError(f"the {role} process cannot start: {error.strerror or error}") from error
             undo.pop_all()
 
-    def _popen(
-        self, module: str, backend: str, theirs: socket.socket, env: Mapping[str, str], nice: int, folder: str
-    ) -> subprocess.Popen[bytes]:
-        return spawn(
+    def _started(
+        self,
+        start: Starter,
+        module: str,
+        backend: str,
+        theirs: socket.socket,
+        env: Mapping[str, str],
+        nice: int,
+        folder: str,
+    ) -> Started:
+        return start(
             f"{__package__}.guard",
             [module, "--nice", str(nice), self.role, backend],
             theirs,
@@ -149,8 +185,7 @@ class WorkerProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_GOING_S)
         self.let_go()
-        self._wait(_END_TIMEOUT_S)
-        code = self._process.returncode
+        code = self._wait(_END_TIMEOUT_S)
         ended = f"exited with status {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
         size = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, size - _LAST_WORDS))
@@ -158,10 +193,10 @@ class WorkerProcess:
         self._output.close()
         return f"{ended}; its output:\n{words}" if words else ended
 
-    def _wait(self, timeout_s: float) -> None:
+    def _wait(self, timeout_s: float) -> int:
         try:
-            self._process.wait(timeout_s)
+            return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            return self._process.wait()

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
 from . import wire
+from .backend_api import backend_path
 from .measurement import MeasureError, MeasureOptions, MeasureTask
-from .process import WorkerProcess, WorkerStartError
+from .nursery import Nursery
+from .process import Starter, WorkerProcess, WorkerStartError
 from .tolerance import ANYTHING
+
+_FORKED = (backend_path("llvm"), backend_path("cuda"))
+"""Backends whose builders are forked: what these import starts no thread, where an OpenCL driver has some."""
+_WORKER = f"{__package__}.worker"
 
 
 class Worker(Protocol):
@@ -128,19 +137,49 @@ class LocalRunners:
         """Leave the files to who owns the folder."""
 
 
+class LocalBuilders:
+    """Processes of this machine that build, one a core unless told otherwise; several are forked by a nursery.
+
+    That imports what they all import, where the backend is one of `_FORKED`: another's may have threads by then.
+    """
+
+    def __init__(self, options: MeasureOptions, folder: Path) -> None:
+        self._options, self._folder = options, folder
+        self.count = len(os.sched_getaffinity(0)) if options.builders is None else options.builders
+        self._nursery: Nursery | None = None
+        if self.count > 1 and options.backend in _FORKED and sys.platform == "linux":
+            with contextlib.suppress(OSError):  # starting a builder will say it
+                self._nursery = Nursery([_WORKER, options.backend], _environment("builder", options))
+
+    def start(self) -> WorkerProcess:
+        """Start one; WorkerStartError where it cannot be."""
+        start: Starter | None = None if self._nursery is None else self._nursery.spawn
+        return start_process("builder", self._options, self._folder, start)
+
+    def close(self) -> None:
+        """End what forks them; harmless when repeated."""
+        if self._nursery is not None:
+            self._nursery.close()
+
+
 def rule_of(task: MeasureTask, check: bool) -> wire.Message:
     """The tolerances of a task's outputs, and the element types of its arrays, as a runner is told."""
     tolerances = [each if check else ANYTHING for each in task.tolerances]
     return {"tolerances": tolerances, "dtypes": [array.dtype.name for array in (*task.inputs, *task.expected)]}
 
 
-def start_process(role: str, options: MeasureOptions, folder: Path) -> WorkerProcess:
+def start_process(role: str, options: MeasureOptions, folder: Path, start: Starter | None = None) -> WorkerProcess:
     """Start a builder or runner process, whose files go to `folder`; WorkerStartError where it cannot be."""
-    threads = 1 if role == "builder" else options.threads
-    env = dict(options.env) | ({} if threads is None else {"OMP_NUM_THREADS": str(threads)})
-    worker = WorkerProcess(role, options.backend, env, options.build_nice if role == "builder" else 0, str(folder))
+    nice = options.build_nice if role == "builder" else 0
+    worker = WorkerProcess(role, options.backend, _environment(role, options), nice, str(folder), start=start)
     worker.deadline_s = worker.started_s + options.start_timeout_s
     return worker
+
+
+def _environment(role: str, options: MeasureOptions) -> dict[str, str]:
+    """Return what the environment of a process has beside ours."""
+    threads = 1 if role == "builder" else options.threads
+    return dict(options.env) | ({} if threads is None else {"OMP_NUM_THREADS": str(threads)})
 
 
 def builds_elsewhere(worker: Worker) -> bool:

@@ -18,10 +18,14 @@ def spawn(
     DESCRIPTOR is that of `connection`, the only one that it inherits; `options` are Popen's. OSError where it cannot
     start.
     """
-    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *arguments, str(connection.fileno())],
         pass_fds=[connection.fileno()],
-        env={**os.environ, **env, "PYTHONPATH": path},
+        env={**os.environ, **env, "PYTHONPATH": search_path()},
         **options,
     )
+
+
+def search_path() -> str:
+    """Return where this process finds modules, for PYTHONPATH."""
+    return os.pathsep.join(entry or os.getcwd() for entry in sys.path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import hashlib
 import os
 import resource
@@ -36,6 +37,9 @@ _MOST_IN_TURN = 16
 """Kernels of a race that stay loaded between laps, with their workspaces and packed constants; copies of these are made
 anew in each lap, as those of `TimingSettings.constant_bytes` would take so much memory for each kernel. A choice:
 run-offs have five, and others are loaded and checked in each lap."""
+_OBJECTS = 100_000
+"""New objects after which a builder looks for garbage, where Python's 700 have it walk a candidate's IR while that is
+made: 18 candidates of a convolution take 72 ms for 78 until they are sources. A choice: some MB."""
 _NOT_ITS_DOING = (AssertionError, MemoryError, OSError)
 """Errors of ours or of the machine, which say nothing about the candidate."""
 _ROOT = (__package__ or "").partition(".")[0]
@@ -260,6 +264,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warm_up = getattr(backend, "warm_up", None)  # optional: import now what is imported at the moment of use
         if warm_up is not None:
             warm_up(options.role)
+        if options.role == "builder":
+            gc.freeze()
+            gc.set_threshold(_OBJECTS, *gc.get_threshold()[1:])
         hello = {"op": "hello", **worker.hello()}
     except Exception as error:  # the measurer must hear why, whatever it is
         connection.sendall(wire.encode({"op": "failed", "message": _message_of(error)}))

@@ -11,7 +11,7 @@ import pytest
 from order_backend import noted
 from patience import PATIENCE_S, wait_until
 
-from loopwright.search.measure import measurer as measurer_module
+from loopwright.search.measure import runners
 from loopwright.search.measure.jobs import Jobs
 from loopwright.search.measure.measurer import MeasureOptions, Measurer, MeasureTask
 from loopwright.search.measure.process import WorkerProcess
@@ -103,18 +103,18 @@ def test_a_builder_may_start_after_the_tiny_kernel_was_measured(
     overlap: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny, measured = tmp_path / "tiny", tmp_path / "measured"
-    start, ran, started = measurer_module.start_process, Jobs.ran, list[str]()
+    start, ran, started = runners.start_process, Jobs.ran, list[str]()
 
-    def start_late(role: str, options: MeasureOptions, folder: Path) -> WorkerProcess:
+    def start_late(role: str, options: MeasureOptions, folder: Path, *rest: Any) -> WorkerProcess:
         started.append(role)
-        env = {"STARTS_AFTER": str(measured)} if len(started) == OPTIONS.builders else {}
-        return start(role, replace(options, env=env), folder)
+        env = {"STARTS_AFTER": str(measured)} if started.count("builder") == OPTIONS.builders else {}
+        return start(role, replace(options, env=env), folder, *rest)
 
     def note_run(jobs: Jobs, *result: Any) -> None:
         ran(jobs, *result)
         measured.touch()
 
-    monkeypatch.setattr(measurer_module, "start_process", start_late)
+    monkeypatch.setattr(runners, "start_process", start_late)
     monkeypatch.setattr(Jobs, "ran", note_run)
     preflight = doubling("tiny"), schedule(tiny, "0")
     with Measurer(replace(OPTIONS, overlap=overlap, preflight=lambda: preflight)) as measurer:

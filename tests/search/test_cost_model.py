@@ -48,6 +48,21 @@ def test_trees_beat_the_linear_baseline() -> None:
     assert correlations[0] > correlations[1] > 0.3
 
 
+@pytest.mark.parametrize("name", ["trees", "linear"])
+def test_a_column_that_hardly_moved_is_not_followed_beyond_what_was_seen(name: str) -> None:
+    rng = np.random.default_rng(0)
+    features, times = landscape(rng, 48)
+    features[:, 19] = 1e-3 * (features[:, 0] > 0.5)
+    model = make_model(name, 1)
+    model.fit(features, relative_speed(times))
+    unseen, their_times = landscape(rng, 1000)
+    beside = unseen.copy()
+    unseen[:, 19], beside[:, 19] = 1 + unseen[:, 19], 1e-3
+    found, expected = model.predict(unseen)[0], model.predict(beside)[0]
+    assert np.allclose(found, expected)
+    assert name == "linear" or rank_correlation(found, -their_times) > 0.6
+
+
 def test_failures_teach() -> None:
     rng = np.random.default_rng(0)
     features, times = landscape(rng, 200)

@@ -17,6 +17,7 @@ from loopwright.search.cost_model import CostModel, CostModelError, Linear, Pret
 from loopwright.search.cost_model.forest import Forest
 from loopwright.search.cost_model.saved import MAGIC
 from loopwright.search.cost_model.trees import COLUMNS_A_SPLIT, RANDOMISED, grow, randomised
+from loopwright.search.cost_model.trend import Trend
 from loopwright.search.features.catalogue import names
 
 WIDTH = len(names()) + 1
@@ -235,6 +236,20 @@ def test_a_crafted_model_is_refused_in_a_sentence(what: str, trees: bytes, tmp_p
     with pytest.raises(CostModelError) as refused:
         lw.load_cost_model(path)
     assert str(refused.value).isprintable() and len(str(refused.value)) < 300
+
+
+def test_a_trend_of_an_older_file_knows_no_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, state = trained("linear"), Trend.state
+    model.save(tmp_path / "now")
+    monkeypatch.setattr(
+        Trend, "state", lambda trend: {k: v for k, v in state(trend).items() if k not in ("low", "high")}
+    )
+    model.save(tmp_path / "older")
+    inside, beyond = samples(50)[0], 100 + samples(50)[0]
+    now, older = (lw.load_cost_model(tmp_path / name) for name in ("now", "older"))
+    assert np.array_equal(now.predict(inside)[0], model.predict(inside)[0])
+    assert np.isfinite(older.predict(beyond)[0]).all()
+    assert not np.array_equal(older.predict(beyond)[0], now.predict(beyond)[0])
 
 
 def test_a_damaged_model_is_refused(tmp_path: Path) -> None:

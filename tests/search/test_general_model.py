@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from sample_workloads import SAMPLES
 from sampled_workloads import CPU, GPU, WEIGHTED, sampled
 
 import loopwright as lw
-from loopwright.search.cost_model import Floats, Tasks, make_model, relative_speed
+from loopwright.search.cost_model import CostModelError, Floats, Tasks, make_model, relative_speed
 from loopwright.search.cost_model.forest import Forest
 from loopwright.search.cost_model.general import General, Growth, workload_means
 from loopwright.search.cost_model.grounded import Grounded
@@ -269,6 +270,35 @@ def test_a_search_begins_from_the_ground_and_learns_beyond(model: General, tmp_p
     grounded.save(tmp_path / "model")
     again = lw.load_cost_model(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(features)[0], grounded.predict(features)[0])
+
+
+def test_few_samples_leave_what_the_ground_knows(model: General) -> None:
+    features = np.clip(samples(5, tasks=1, each=200)[0], -1, 1)
+    times_s = np.exp2(2 * features[:, 0] + (features[:, 1] > 0))
+    grounded, alone = Grounded(make_model("trees"), model), make_model("trees")
+    grounded.fit(features[:10], relative_speed(times_s[:10]))
+    alone.fit(features[:10], relative_speed(times_s[:10]))
+    learned, untaught, wider = (
+        np.corrcoef(each.predict(features[10:])[0], -np.log2(times_s[10:]))[0, 1] for each in (grounded, model, alone)
+    )
+    assert grounded.learned and learned > max(untaught - 0.05, wider + 0.1)
+    assert grounded.predict(features)[0].max() < 1.5  # on the scale of what it was taught, 1 for the best
+
+
+@pytest.mark.parametrize("fastest_s", [None, 0.0, -1.0])
+def test_a_ground_of_an_older_or_crafted_file_is_refused(
+    fastest_s: float | None, model: General, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = Grounded.state
+
+    def changed(grounded: Grounded) -> dict[str, Any]:
+        without = {key: value for key, value in state(grounded).items() if key != "fastest_s"}
+        return without if fastest_s is None else {**without, "fastest_s": fastest_s}
+
+    monkeypatch.setattr(Grounded, "state", changed)
+    Grounded(make_model("trees"), model).save(tmp_path / "model")
+    with pytest.raises(CostModelError, match="train it again" if fastest_s is None else "fastest_s"):
+        lw.load_cost_model(tmp_path / "model")
 
 
 def test_searches_start_from_the_shipped_model() -> None:

@@ -101,3 +101,14 @@ def test_what_lanes_do_not_share_is_left_to_others() -> None:
     """Elements of a result that 32 lanes do not divide, and rows that begin anywhere."""
     for sizes in ((2, 32, 64, 48), (2, 32, 64, 33)):
         assert not any(s.name.endswith("lanes") for s in sketches(attention("plain", sizes)))
+
+
+def test_candidates_of_one_query_keep_the_shared_memory_that_there_is() -> None:
+    """Keys of 16 elements a fill take rows of 36 in shared memory, as rows begin in other banks."""
+    tensors = attention("apart", (2, 1, 512, 64))
+    (sketch,) = (s for s in sketches(tensors) if s.name.endswith("lanes"))
+    text = str(te.create_module(tensors, TARGET))
+    rows = anywhere(sketch, np.random.default_rng(0), 4096)
+    staged = [n for n, hole in enumerate(sketch.holes) if hole.name.endswith("stages")]
+    for row in rows[np.argsort(-rows[:, staged].sum(axis=1), kind="stable")[:12]]:
+        scheduled_kernel(text, sketch.schedule(row))  # which refuses what takes more

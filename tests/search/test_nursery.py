@@ -1,0 +1,105 @@
+"""Builders are forked with their imports done, and end as processes that were started do."""
+
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loopwright.search.measure.measurement import MeasureOptions
+from loopwright.search.measure.nursery import Forked, Nursery
+from loopwright.search.measure.runners import LocalBuilders
+
+MODULE = "tempfile"  # something that is imported soon
+SAYS = """
+import os, sys, time
+def main():
+    os.write(int(sys.argv[-1]), " ".join([sys.argv[1], os.environ["SAID"], str(os.getppid())]).encode())
+    if sys.argv[1] == "ends":
+        return 3
+    if sys.argv[1] == "raises":
+        raise KeyError("no such thing")
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def nursery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nursery]:
+    (tmp_path / "says.py").write_text(SAYS)
+    monkeypatch.syspath_prepend(tmp_path)
+    made = Nursery([MODULE, "no.such.module"], {})
+    yield made
+    made.close()
+    made.close()
+
+
+def forked(nursery: Nursery, word: str) -> tuple[Forked, str]:
+    """A process that says a word, and what it said."""
+    ours, theirs = socket.socketpair()
+    with tempfile.TemporaryFile() as output, ours:
+        with theirs:
+            options = {"stdin": subprocess.PIPE, "stdout": output, "stderr": output, "start_new_session": True}
+            process = nursery.spawn("says", [word], theirs, {"SAID": "environment"}, **options)
+        said = ours.recv(4096).decode()
+        if word == "raises":
+            process.wait(10)
+            said += os.pread(output.fileno(), 4096, 0).decode()
+    assert isinstance(process, Forked)
+    return process, said
+
+
+def test_a_forked_process_has_its_arguments_and_environment_and_ends_as_it_says(nursery: Nursery) -> None:
+    process, said = forked(nursery, "ends")
+    assert said.split()[:2] == ["ends", "environment"] and process.wait(10) == process.wait() == 3
+
+
+def test_one_that_raises_writes_a_traceback_and_ends_with_1(nursery: Nursery) -> None:
+    process, said = forked(nursery, "raises")
+    assert process.returncode == 1 and "KeyError: 'no such thing'" in said
+
+
+def test_one_that_is_killed_says_by_what_and_may_be_waited_for_in_vain(nursery: Nursery) -> None:
+    process, _ = forked(nursery, "stays")
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait(10) == -signal.SIGKILL
+
+
+def test_without_its_nursery_a_process_is_started_by_itself(nursery: Nursery) -> None:
+    first, said = forked(nursery, "stays")
+    left = first.pid
+    os.kill(int(said.split()[-1]), signal.SIGKILL)
+    assert first.wait(10) == 1
+    os.kill(left, signal.SIGKILL)
+    nursery._process.wait(10)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, tempfile.TemporaryFile() as output:
+        second = nursery.spawn("no_such_module", [], theirs, {}, stdout=output, stderr=output)
+        assert isinstance(second, subprocess.Popen) and second.wait(10) == 1
+
+
+def test_builders_are_forked_and_end_with_their_nursery(tmp_path: Path) -> None:
+    builders = LocalBuilders(MeasureOptions("loopwright.backends.llvm.device", builders=2), tmp_path)
+    workers = [builders.start() for _ in range(2)]
+    assert all(isinstance(worker._process, Forked) for worker in workers)
+    for worker in workers:
+        while not (said := worker.receive()):
+            time.sleep(0.01)
+        assert said[0][0]["op"] == "hello" and "versions" in said[0][0]
+    builders.close()
+    for worker in workers:
+        assert "exited with status" in worker.exit_reason()
+
+
+@pytest.mark.parametrize("options", [{"builders": 1}, {"backend": "loopwright.backends.opencl.device"}])
+def test_one_builder_and_those_that_may_have_threads_are_started_by_themselves(
+    options: dict[str, object], tmp_path: Path
+) -> None:
+    asked = {"backend": "loopwright.backends.llvm.device", "builders": 2, **options}
+    assert LocalBuilders(MeasureOptions(**asked), tmp_path)._nursery is None  # type: ignore[arg-type]
