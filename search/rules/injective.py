@@ -66,6 +66,7 @@ class Injective(SketchRule):
     """
 
     order: ClassVar[int] = 700
+    of_unsettled: ClassVar[bool] = True
 
     def when(self, target: Target) -> bool:
         return not target.is_gpu

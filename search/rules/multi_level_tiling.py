@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -78,7 +78,7 @@ class MultiLevelTiling(SketchRule):
         return not target.is_gpu
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
-        def write(grown: Draft, anchor: Anchor, variant: Variant) -> TileModel:
+        def write(grown: Draft, anchor: Anchor, variant: Variant) -> Iterator[TileModel]:
             return _write(grown, plan_tiles(grown, anchor, variant, target))
 
         def structures(anchor: Anchor) -> list[Variant]:
@@ -109,8 +109,8 @@ class _TileLoops:
     lanes: str
 
 
-def _write(draft: Draft, plan: TilePlan) -> TileModel:
-    """Apply all steps of a plan; the model of what came out."""
+def _write(draft: Draft, plan: TilePlan) -> Iterator[TileModel]:
+    """The numbers, limits and model of a plan, then all its steps."""
     model = tile_model(plan, cycles_ahead(draft, plan))  # before arguments that are packed ahead are replaced
     views = [w.block_name for o in plan.anchor.operands for w in writers(o.buffer) if is_view(w) and keeps_rows(w)]
     draft.add(*plan.numbers)
@@ -118,7 +118,9 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
         (plan.is_sure, plan.is_line, plan.is_streamed, plan.leaves_out, is_product(plan.anchor, plan.target))
     )
     draft.in_rounds |= plan.is_streamed
-    draft.limits += block_limits(plan)
+    draft.limits += [*block_limits(plan), model.limit_registers, model.limit_code, model.limit_waste]
+    draft.settled |= {plan.block, plan.anchor.epilogue or plan.block, *plan.anchor.pads} - {*plan.pads_ahead}
+    yield model
     if plan.still is not None:
         _keep_sums(draft, plan)
         _extend(draft, plan)
@@ -146,8 +148,6 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     for view in views:
         with suppress(ScheduleError):  # a copy more, where others read it
             draft.do(ComputeInline, block=view)
-    draft.limits += [model.limit_registers, model.limit_code, model.limit_waste]
-    return model
 
 
 def _pack(draft: Draft, plan: TilePlan) -> list[str]:
