@@ -47,7 +47,7 @@ from ._tile_model import tile_model
 from ._tile_plan import TilePlan, block_limits, plan_tiles
 from ._tile_variants import SHORTEST_LINE, Variant, direct_variant, is_product, variants
 from ._turned_epilogue import TURNED_BYTES, turning_cycles
-from .injective import spread
+from .injective import has_lanes, spread
 from .strided_phases import reads_phases
 
 Part: TypeAlias = "str | list[str | Derived]"
@@ -119,7 +119,8 @@ def _write(draft: Draft, plan: TilePlan) -> Iterator[TileModel]:
     )
     draft.in_rounds |= plan.is_streamed
     draft.limits += [*block_limits(plan), model.limit_registers, model.limit_code, model.limit_waste]
-    draft.settled |= {plan.block, plan.anchor.epilogue or plan.block, *plan.anchor.pads} - {*plan.pads_ahead}
+    left = {pad for pad in plan.pads_ahead if not has_lanes(draft, pad, plan.target)}  # which later rules schedule
+    draft.settled |= {plan.block, plan.anchor.epilogue or plan.block, *plan.anchor.pads} - left
     yield model
     if plan.still is not None:
         _keep_sums(draft, plan)
