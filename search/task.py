@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from ..backends.build import build
@@ -46,7 +47,7 @@ from .sketch.generate import generate_sketches
 from .sketch.likely import STEPS, SURE, SURE_ON_CPU, likeliest_candidate, sure_near_the_least
 from .sketch.one_core import as_on_one_core
 from .sketch.rule import SketchRule, checked_rules
-from .sketch.sketch import Sketch
+from .sketch.sketch import RefusedSketchError, Sketch
 from .tune.deadline import Deadline
 from .tune.displays import progress_of
 from .tune.in_search import InSearch
@@ -140,6 +141,13 @@ class SearchTask:
     @cached_property
     def sketches(self) -> list[Sketch]:
         """The sketches that are searched: schedules with holes; ValueError for a GPU whose limits are not known."""
+        if not all(sketch.is_legal for sketch in self._planned):
+            self._make_without_plans()
+        return self._planned
+
+    @cached_property
+    def _planned(self) -> list[Sketch]:
+        """The sketches, of some of which nobody knows yet if their steps are legal."""
         if self.target.is_gpu and not self.target.max_threads_per_block:
             raise ValueError(
                 f"target '{self.target}' says not how many threads a block may have, so there is nothing to search: "
@@ -147,41 +155,61 @@ class SearchTask:
             )
         return generate_sketches(self.module, self.target, self.rules)
 
+    def _make_without_plans(self) -> None:
+        """Make the sketches anew that are legal, as a step of one is not."""
+        self._planned = generate_sketches(self.module, self.target, self.rules, may_plan=False)
+        self.__dict__.pop("_compared", None)
+
     @cached_property
     def default_schedule(self) -> str:
         """The schedule of an untuned build, and the first trial of a search: that of `default_candidate`."""
-        number, row = self.default_candidate
-        return self.sketches[number].schedule(np.array(row, dtype=np.int64))
+        sketch, row = self._untuned
+        return sketch.schedule(np.array(row, dtype=np.int64))
+
+    @cached_property
+    def default_candidate(self) -> tuple[int, tuple[int, ...]]:
+        """The candidate that is taken untuned: the number of its sketch, and its row."""
+        sketch, row = self._untuned
+        return [each.name for each in self.sketches].index(sketch.name), row
 
     @cached_property
     @collector_paused()
-    def default_candidate(self) -> tuple[int, tuple[int, ...]]:
-        """The candidate that is taken untuned: the number of its sketch, and its row.
+    def _untuned(self) -> tuple[Sketch, tuple[int, ...]]:
+        """The sketch and the row that are taken untuned."""
+        try:
+            sketch, row = self._likeliest()
+            if not sketch.is_legal:
+                raise RefusedSketchError(sketch.name)
+        except RefusedSketchError:
+            self._make_without_plans()
+            sketch, row = self._likeliest()
+        return sketch, tuple(row.tolist())
+
+    def _likeliest(self) -> tuple[Sketch, npt.NDArray[np.int64]]:
+        """The sketch and the row that are thought best.
 
         Where a cost model ships for such targets, the candidate of all sketches that it likes best of some thousand,
         or of one core of them, for which they are then as on one; else the defaults of the first sketch, or on CPUs of
         a sure one that is estimated near it.
         """
         sketches, model = self._compared
-        first = sketches[0]
         if model is None:
             sure = None if self.target.is_gpu else sure_near_the_least(sketches, SURE_ON_CPU)
-            chosen, row = sure or first, (sure or first).default
-        else:
-            rounds, near = (STEPS, SURE) if self.target.is_gpu else (0, SURE_ON_CPU)
-            chosen, row = likeliest_candidate(sketches, model, model.doubt, rounds, near)
-        return next(n for n, each in enumerate(sketches) if each is chosen), tuple(row.tolist())
+            chosen = sure or sketches[0]
+            return chosen, chosen.default
+        rounds, near = (STEPS, SURE) if self.target.is_gpu else (0, SURE_ON_CPU)
+        return likeliest_candidate(sketches, model, model.doubt, rounds, near)
 
     @cached_property
     def _compared(self) -> tuple[list[Sketch], General | None]:
         """The sketches, and the model that compares their candidates: on several cores that of one, as on one."""
         if self._model is not None or self.target.kind != "llvm":
-            return self.sketches, self._model
+            return self._planned, self._model
         alone = self.target.with_cores(1)
         model = model_for(alone, self.compute_dag.dtype)
         if model is None:
-            return self.sketches, None
-        return as_on_one_core(self.sketches, self.compute_dag.for_target(alone), alone, self.target.cores), model
+            return self._planned, None
+        return as_on_one_core(self._planned, self.compute_dag.for_target(alone), alone, self.target.cores), model
 
     @property
     def _model(self) -> General | None:
@@ -384,7 +412,8 @@ class TaskInSearch(InSearch[SearchTask]):
 
     @property
     def spaces(self) -> Sequence[Sketch]:
-        return self.task._compared[0] if self.grounded else self.task.sketches
+        sketches = self.task.sketches
+        return self.task._compared[0] if self.grounded else sketches
 
     @property
     def default_schedule(self) -> str:

@@ -25,15 +25,17 @@ from .extract import features_of_view, ideal_seconds
 from .native import run_program
 from .view import NestView
 
+Schedule = str | Sequence[ModulePass]
 Prior = Callable[[Mapping[str, npt.NDArray[np.int64]]], npt.NDArray[np.float64]]
 
 
 class SketchFeatures:
     """From columns of decisions to a feature matrix, one column for each feature of the catalogue and the prior.
 
-    `module` is the workload on tensors, `template` the schedule with `<name>` for holes, as text or as steps, `prior`
-    the estimate in seconds by the rules that wrote the sketch; without one, `estimate` is what the nest of loops itself
-    is estimated to take, if it may be. `nests` are those of the module, which sketches of one workload share.
+    `module` is the workload on tensors, `template` the schedule with `<name>` for holes, as text or as steps, or what
+    returns these when it is called; `prior` is the estimate in seconds by the rules that wrote the sketch; without one,
+    `estimate` is what the nest of loops itself is estimated to take, if it may be. `nests` are those of the module,
+    which sketches of one workload share.
     UnknownStepError when first called, where a step's effect on extents is not known.
     """
 
@@ -42,7 +44,7 @@ class SketchFeatures:
         module: ModuleOp,
         target: Target,
         name: str,
-        template: str | Sequence[ModulePass],
+        template: Schedule | Callable[[], Schedule],
         prior: Prior | None,
         estimate: Callable[[NestView], Size] | None = None,
         nests: ScheduledNests | None = None,
@@ -104,7 +106,8 @@ class SketchFeatures:
         graph = SizeGraph()
         try:
             with collector_paused():
-                return graph, NestView(self._nests.nest(self._template, graph))
+                template = self._template() if callable(self._template) else self._template
+                return graph, NestView(self._nests.nest(template, graph))
         except UnknownStepError as error:
             error.add_note(f"in sketch '{self._name}'")
             raise

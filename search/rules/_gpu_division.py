@@ -129,6 +129,12 @@ def write_division(draft: Draft, division: Division) -> Anchor:
     return anchor_of(draft.module, draft.partial(division.final, division.part))
 
 
+def blocks_of_sum(draft: Draft, division: Division) -> set[str]:
+    """The block that adds up the parts, and the epilogue where there is one."""
+    out = epilogue_of(draft.block(division.final))
+    return {division.final} if out is None else {division.final, out}
+
+
 def joining_block(draft: Draft, division: Division) -> str:
     """The block that writes what the parts add up to: the epilogue, or a copy."""
     out = epilogue_of(draft.block(division.final))

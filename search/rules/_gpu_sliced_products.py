@@ -5,7 +5,7 @@ So are its columns, where their terms lie side by side and nothing packs them ah
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -38,11 +38,11 @@ from ..structure.anchor import Anchor, Operand, anchor_of
 from ..structure.kinds import contraction_of
 from ._ahead import may_be_packed_ahead
 from ._gpu_copies import Apart, SharedCopy, bring, in_registers, into_registers
-from ._gpu_division import Division, joining_block, plan_division, sum_up, write_division
+from ._gpu_division import Division, blocks_of_sum, joining_block, plan_division, sum_up, write_division
 from ._gpu_joins import loops_by_axis
 from ._gpu_large_tiles import LARGE_UNROLLED
 from ._gpu_tile_plan import product_of
-from ._gpu_tiles import join_parts
+from ._gpu_tiles import join_parts, plan_join
 
 LEAST_PRODUCTS = 2_000_000
 """Multiply-adds of a product, at least. A choice: with fewer, most of the time is that of a launch. 14 convolutions of
@@ -199,24 +199,34 @@ class _Plan:
         return [*self.rows, *self.columns, self.slices, self.step, self.stages, *self.fixed]
 
 
-def write_sliced(draft: Draft, anchor: Anchor, divided: bool, target: Target) -> GpuModel:
-    """Tile a product by slices; the model of what came out. Blocks have parts of the terms where it is `divided`."""
+def write_sliced(draft: Draft, anchor: Anchor, divided: bool, target: Target) -> Iterator[GpuModel]:
+    """Plan a product in slices, with its model, then do the steps. Where it is `divided` blocks have parts of terms."""
     division = plan_division(anchor, False) if divided else None
     if division is not None:
         anchor = write_division(draft, division)
     plan = _plan(anchor)
+    fills = -(-anchor.reduce[0].extent // (plan.slices.default * plan.step.default))
+    if fills < plan.stages.default:
+        raise ScheduleError(None, f"'{anchor.block}' has fewer fills of shared memory than its pipeline has stages")
     draft.add(*plan.holes, plan.threads, plan.width, *plan.tiles)
     model = _model(plan, division, target)
     draft.limits.append(model.limit)
     tile, together = plan.tiles[0].name, rows_together(anchor)
     if together < anchor.spatial[-2].extent:
         draft.limits.append(lambda c: np.asarray(together % c[tile] == 0))
-    _write(draft, plan, model, division)
-    if division is not None:
-        model = replace(model, join=join_parts(draft, anchor.block, division).name)
+    numbers = [*plan.holes, *([division.parts] if division is not None else [])]
+    resident = Derived.of(f"{anchor.block}_shared_resident", model.fitting_blocks, numbers)
+    draft.add(resident)
+    joined = plan_join(draft, anchor.block, division) if division is not None else None
     draft.sure += 1
     draft.unseen += 1
-    return model
+    draft.settled |= {anchor.block, *([anchor.epilogue] if anchor.epilogue else [])}
+    if division is not None:
+        draft.settled |= blocks_of_sum(draft, division)
+    yield model if joined is None else replace(model, join=joined.name)
+    _write(draft, plan, resident)
+    if division is not None and joined is not None:
+        join_parts(draft, division, joined)
 
 
 def _hole(block: str, name: str, choices: tuple[int, ...], wanted: int, kind: Kind = "tile") -> Hole:
@@ -311,7 +321,7 @@ def _model(plan: _Plan, division: Division | None, target: Target) -> SlicedMode
     )
 
 
-def _write(draft: Draft, plan: _Plan, model: SlicedModel, parts: Division | None) -> None:
+def _write(draft: Draft, plan: _Plan, resident: Derived) -> None:
     """Sums of slices in registers of their threads, then in shared memory, where all threads add them up."""
     anchor = plan.anchor
     (terms,) = anchor.reduce
@@ -337,9 +347,6 @@ def _write(draft: Draft, plan: _Plan, model: SlicedModel, parts: Division | None
         shared.keep_apart(draft)
     draft.do(ComputeAt, block=sums, loop=grid, unit_loops=True)
     _tile(draft, plan, _Sums(sums, copy, grid))
-    numbers = [*plan.holes, *([parts.parts] if parts is not None else [])]
-    resident = Derived.of(f"{anchor.block}_shared_resident", model.fitting_blocks, numbers)
-    draft.add(resident)
     draft.do(Pragma, block=sums, loop=grid, blocks_per_sm=resident)
     draft.settled |= {sums, copy}
 

@@ -32,7 +32,6 @@ class SlicedResult:
 def write_slices(draft: Draft, plan: GpuTilePlan) -> SlicedResult:
     """Blocks of threads for the sum; the partial sums of all slices ahead of it, in shared memory."""
     assert plan.slices is not None and plan.division is not None
-    draft.limits.append(_even(plan))
     partial = f"{plan.anchor.output}_tile"
     draft.do(CacheWrite, block=plan.block, buffer=plan.anchor.output, scope="local", label=partial)
     out = joining_block(draft, plan.division)
@@ -67,7 +66,7 @@ def _tile_result(draft: Draft, plan: GpuTilePlan, out: str) -> tuple[str, str]:
     return draft.fuse(out, blocks), draft.fuse(out, inside)
 
 
-def _even(plan: GpuTilePlan) -> Limit:
+def even_slices(plan: GpuTilePlan) -> Limit:
     """Tiles within the result, vectors within a row of a tile, and enough of them for most threads; whole slices."""
     assert plan.slices is not None
     tiles = {plan.slices.tiles[t.name].name: t.extent for t in plan.axes}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
+from ...dialects.buffers import buffer_shape
 from ...dialects.target import Target
 from ...passes.analysis.copies import copies_of
 from ...passes.schedule.bind import Bind
@@ -21,12 +23,12 @@ from ...passes.schedule.vectorize import Vectorize
 from ..estimates.gpu_model import GpuModel
 from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole
-from ..structure.anchor import Anchor, anchor_of
+from ..structure.anchor import Anchor, anchor_of, epilogue_of
 from ._ahead import dimension_names
 from ._gpu_copies import bring, in_registers, into_registers
-from ._gpu_division import Division, joining_block, plan_division, sum_up, write_division
+from ._gpu_division import Division, blocks_of_sum, joining_block, plan_division, sum_up, write_division
 from ._gpu_factors import many_parts
-from ._gpu_slices import SlicedResult, write_slices
+from ._gpu_slices import SlicedResult, even_slices, write_slices
 from ._gpu_tile_model import gpu_model
 from ._gpu_tile_plan import GpuTilePlan, GpuVariant, join_width, packed_row, plan_tiles
 
@@ -50,8 +52,8 @@ class _TileLoops:
     inner: tuple[str, ...]
 
 
-def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Target) -> GpuModel:
-    """Tile an anchor as a variant has it; the model of what came out."""
+def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Target) -> Iterator[GpuModel]:
+    """Plan an anchor's tiling as a variant has it, with the model of it; then do the steps."""
     anchor = with_packed(draft, anchor, variant)
     parts = None
     if variant.in_both:
@@ -67,6 +69,19 @@ def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Targ
         division = replace(division, divided=division.divided._replace(extent=parts.divided.extent))
     plan = plan_tiles(anchor, variant, target, division, parts)
     draft.add(*plan.numbers())
+    on_blocks = parts if variant.sliced else division
+    joined = plan_join(draft, parts.final if parts is not None else plan.block, on_blocks) if on_blocks else None
+    model = gpu_model(plan, plan.slices.width if plan.slices is not None else joined)
+    resident = _fitting(draft, plan, model)
+    draft.limits += [
+        *([even_slices(plan)] if variant.sliced else []),
+        *([plan.within_runs] if plan.run is not None else []),
+    ]
+    draft.limits.append(model.limit)
+    draft.sure += bool(plan.image)
+    draft.settled |= {plan.block, *anchor.pads, *([anchor.epilogue] if anchor.epilogue else [])}
+    draft.settled.update(*(blocks_of_sum(draft, each) for each in (division, parts) if each is not None))
+    yield model
     sliced = write_slices(draft, plan) if variant.sliced else None
     _stage(draft, plan)
     loops = _tile(draft, plan, sliced)
@@ -79,18 +94,10 @@ def write_tiling(draft: Draft, anchor: Anchor, variant: GpuVariant, target: Targ
         turned = bool(staged.copy.layout)
         bring(draft, staged.copy.label, loops.fill, {"threadIdx.x": plan.threads}, staged.vector, last_first=turned)
     _pipeline(draft, plan, loops)
-    width = plan.slices.width if plan.slices is not None else None
-    if parts is not None:
-        join_parts(draft, parts.final, parts)
-    if division is not None and width is None:
-        width = join_parts(draft, plan.block, division)
-    model = gpu_model(plan, width)
-    _let_fit(draft, plan, loops, model)
-    if plan.run is not None:
-        draft.limits.append(plan.within_runs)
-    draft.limits.append(model.limit)
-    draft.sure += bool(plan.image)
-    return model
+    if on_blocks is not None and joined is not None:
+        join_parts(draft, on_blocks, joined)
+    if resident is not None:
+        draft.do(Pragma, block=plan.block, loop=loops.grid, blocks_per_sm=resident)
 
 
 def with_packed(draft: Draft, anchor: Anchor, variant: GpuVariant) -> Anchor:
@@ -109,19 +116,19 @@ def with_packed(draft: Draft, anchor: Anchor, variant: GpuVariant) -> Anchor:
     return anchor_of(draft.module, anchor.block)
 
 
-def _let_fit(draft: Draft, plan: GpuTilePlan, loops: _TileLoops, model: GpuModel) -> None:
-    """Ask the compiler for no more registers than let as many blocks fit a multiprocessor as the model counts on.
+def _fitting(draft: Draft, plan: GpuTilePlan, model: GpuModel) -> Derived | None:
+    """Blocks that fit a multiprocessor by the model, so many that the compiler is asked for no more registers.
 
-    Of products alone: where windows are written out, registers are more than the model counts, and would be spilled. On
-    an H200 twelve products take 0.965 of their time so (1000x1512x2056 213 us and 187), a convolution in groups 2.4
+    None but of products: where windows are written out, registers are more than the model counts, and would be spilled.
+    On an H200 twelve products take 0.965 of their time so (1000x1512x2056 213 us and 187), a convolution in groups 2.4
     times as long.
     """
     if any(axis.step is None for axis in plan.reduce):
-        return
+        return None
     numbers = [*plan.numbers(), *(each.parts for each in (plan.division, plan.parts) if each is not None)]
     resident = Derived.of(f"{plan.block}_resident", model.fitting_blocks, numbers)
     draft.add(resident)
-    draft.do(Pragma, block=plan.block, loop=loops.grid, blocks_per_sm=resident)
+    return resident
 
 
 def _stage(draft: Draft, plan: GpuTilePlan) -> None:
@@ -206,16 +213,21 @@ def _pipeline(draft: Draft, plan: GpuTilePlan, loops: _TileLoops) -> None:
         draft.do(Pipeline, block=plan.block, loop=loops.fill, stages=plan.stages, registers=plan.registers)
 
 
-def join_parts(draft: Draft, block: str, division: Division) -> Hole:
-    """Add up the parts in a kernel of its own, with the epilogue, a few results in each thread; how many."""
-    out = joining_block(draft, division)
-    around = draft.sizes(out)
-    fused = draft.fuse(out, list(around))
-    width = join_width(block, list(around.values())[-1])
+def plan_join(draft: Draft, block: str, division: Division) -> Hole:
+    """The results that a thread adds up parts for, in a kernel of its own; the hole is called after a block."""
+    out = epilogue_of(draft.block(division.final))
+    row = list(draft.sizes(out).values()) if out is not None else buffer_shape(draft.block(division.final).outputs[0])
+    width = join_width(block, row[-1])
     draft.add(width)
+    return width
+
+
+def join_parts(draft: Draft, division: Division, width: Hole) -> None:
+    """Add up the parts in a kernel of its own, with the epilogue, a few results in each thread."""
+    out = joining_block(draft, division)
+    fused = draft.fuse(out, list(draft.sizes(out)))
     grid, thread, vector = draft.split(out, fused, (0, JOINING_THREADS, width))
     draft.do(Bind, block=out, loop=grid, thread="blockIdx.x")
     draft.do(Bind, block=out, loop=thread, thread="threadIdx.x")
     draft.do(Vectorize, block=out, loop=vector)
     sum_up(draft, division, out, thread)
-    return width

@@ -30,7 +30,8 @@ class Structure(Protocol):
 
 StructureT = TypeVar("StructureT", bound=Structure)
 OptionT = TypeVar("OptionT")
-Write = Callable[[Draft, Anchor, StructureT], CostEstimate]
+Write = Callable[[Draft, Anchor, StructureT], Iterator[CostEstimate]]
+"""Plans a structure, yields its estimate, and does its steps when it is asked for more, as `Draft.with_plan` says."""
 
 
 def tile_anchors(
@@ -44,7 +45,8 @@ def tile_anchors(
 
     A structure without a candidate within its limits is left out; an anchor without any is left to later rules, as it
     is where `leaves_others`. Defaults are those of the holes, or with `by_estimate` what the estimates like best. Where
-    a structure gives a later anchor other axes, that has structures of these.
+    a structure gives a later anchor other axes, that has structures of these. Of a single anchor
+    they are plans.
     """
     anchors = [a for a in anchors_in(draft.module) if a.block not in draft.settled]
     planned = {anchor.block: structures(anchor) for anchor in anchors}
@@ -62,9 +64,10 @@ def tile_anchors(
             (grown, one) for one in listed if (grown := _written(best, anchor, one, write, by_estimate)) is not None
         ]
         tried.sort(key=lambda pair: pair[0].default_seconds)
-        choices.append([one for _, one in tried] or [None])
         if len(anchors) == 1 and tried:
             return [grown for grown, _ in tried]
+        tried = [pair for pair in tried if pair[0].finish()]
+        choices.append([one for _, one in tried] or [None])
         best = tried[0][0] if tried else _left(best, anchor)
     found = [best]
     for combination in list(_combinations(choices))[1:]:
@@ -72,6 +75,8 @@ def tile_anchors(
         for anchor, chosen in zip(anchors, combination, strict=True):
             if other is not None:
                 other = _left(other, anchor) if chosen is None else _written(other, anchor, chosen, write, by_estimate)
+            if other is not None and not other.finish():
+                other = None
         if other is not None:
             found.append(other)
     return found
@@ -92,21 +97,23 @@ def _combinations(choices: Sequence[Sequence[OptionT]]) -> Iterator[tuple[Option
 def _written(
     draft: Draft, anchor: Anchor, structure: StructureT, write: Write[StructureT], by_estimate: bool
 ) -> Draft | None:
-    """A copy of the draft with one structure of an anchor.
+    """A copy of the draft with the plan of one structure of an anchor.
 
-    None where a primitive refuses a step of it, or no candidate of it is within the limits, or where the structure of
-    another anchor has given this one other axes.
+    None where a primitive refuses a step before it, or no candidate of it is within the limits, or where the structure
+    of another anchor has given this one other axes.
     """
     found = find_anchor(draft.module, anchor.block)
     if found is None or _axes(found) != _axes(anchor):
         return None
 
-    def steps(grown: Draft) -> None:
+    def plan(grown: Draft) -> Iterator[CostEstimate]:
         fresh = anchor_of(grown.module, anchor.block)  # its operands are of the copy's module
-        grown.models.append(write(grown, fresh, structure))
-        grown.names.append(structure.name)
+        for model in write(grown, fresh, structure):
+            grown.models.append(model)
+            grown.names.append(structure.name)
+            yield model
 
-    return draft.with_legal_steps(steps, by_estimate, ROUNDS if anchor.has_windows else 0)
+    return draft.with_plan(plan, by_estimate, ROUNDS if anchor.has_windows else 0)
 
 
 def _axes(anchor: Anchor) -> list[Axis]:

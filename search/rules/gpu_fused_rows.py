@@ -35,6 +35,7 @@ class GpuFusedRows(SketchRule):
     """Chains of reductions over several axes, over inner axes, or over short rows."""
 
     order: ClassVar[int] = 450
+    of_unsettled: ClassVar[bool] = True
 
     def when(self, target: Target) -> bool:
         return target.is_gpu

@@ -43,6 +43,7 @@ class GpuInjective(SketchRule):
     """
 
     order: ClassVar[int] = 700
+    of_unsettled: ClassVar[bool] = True
 
     def when(self, target: Target) -> bool:
         return target.is_gpu

@@ -52,6 +52,7 @@ class GpuRows(SketchRule):
     """Schedule the reductions that are left: rows to blocks, elements of a row to threads."""
 
     order: ClassVar[int] = 500
+    of_unsettled: ClassVar[bool] = True
 
     def when(self, target: Target) -> bool:
         return target.is_gpu

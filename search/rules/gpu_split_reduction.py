@@ -54,6 +54,7 @@ class GpuSplitReduction(SketchRule):
     """Split reductions of too few results that reuse nothing; `gpu_tiling` splits those that do."""
 
     order: ClassVar[int] = 420
+    of_unsettled: ClassVar[bool] = True
 
     def when(self, target: Target) -> bool:
         return target.is_gpu

@@ -7,7 +7,7 @@ loads its factors to registers, or of a warp group, which reads them from shared
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
@@ -29,7 +29,7 @@ from ._gpu_factors import parts_of
 from ._gpu_joins import ways_to_join
 from ._gpu_tensor import join_tensor, write_result, write_tensor, writes_halves
 from ._gpu_tensor_plan import Ways, has_whole_panels, is_narrow, plan_tensor, tensor_model
-from ._gpu_tiles import join_parts
+from ._gpu_tiles import join_parts, plan_join
 from ._gpu_walks import Walked, find_walked
 from ._structures import tile_anchors
 
@@ -118,8 +118,8 @@ class GpuTensor(SketchRule):
         def structures(anchor: Anchor) -> list[TensorVariant]:
             return variants(started, anchor, target)
 
-        def write(grown: Draft, anchor: Anchor, variant: TensorVariant) -> TensorModel:
-            return _write(grown, anchor, variant, target)
+        def write(grown: Draft, anchor: Anchor, variant: TensorVariant) -> Iterator[TensorModel]:
+            yield _write(grown, anchor, variant, target)
 
         found = tile_anchors(started, structures, write, leaves_others=True)
         if found[0] is started:
@@ -340,7 +340,7 @@ def _write(draft: Draft, anchor: Anchor, variant: TensorVariant, target: Target)
     if division is not None and division.clustered:
         model = replace(model, join=join_tensor(draft, plan, division).name)
     elif division is not None:
-        join_parts(draft, anchor.block, division)
+        join_parts(draft, division, plan_join(draft, anchor.block, division))
     if variant.shared:
         model = replace(model, beyond=_beyond(product, asked))
     draft.sure += model.is_sure or ragged

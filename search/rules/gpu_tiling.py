@@ -88,7 +88,7 @@ class GpuTiling(SketchRule):
                 kept.append(GpuVariant(anchor.spatial[-1:], split=True, sliced=True, large=True))
             return kept
 
-        def write(grown: Draft, anchor: Anchor, variant: GpuVariant) -> GpuModel:
+        def write(grown: Draft, anchor: Anchor, variant: GpuVariant) -> Iterator[GpuModel]:
             if variant.along_terms:
                 product = as_product(grown, with_packed(grown, anchor, variant))
                 if not is_sliced(product, target, pixels=True):

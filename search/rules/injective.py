@@ -66,6 +66,7 @@ class Injective(SketchRule):
     """
 
     order: ClassVar[int] = 700
+    of_unsettled: ClassVar[bool] = True
 
     def when(self, target: Target) -> bool:
         return not target.is_gpu
@@ -230,6 +231,13 @@ def write_run(draft: Draft, plan: RunPlan) -> None:
         deal(draft, name, outside[: plan.dealt])
 
 
+def has_lanes(draft: Draft, name: str, target: Target) -> bool:
+    """True for a block whose innermost loop fills half of a vector, which `spread` makes lanes of."""
+    block = draft.block(name)
+    extent = block.enclosing_loops[-1].size if block.enclosing_loops else 1
+    return extent >= lanes_of_block(block, target) // 2 and extent > 1
+
+
 def spread(draft: Draft, name: str, target: Target) -> None:
     """Schedule a small block without a reduction, and without anything to search: lanes and threads."""
     block = draft.block(name)
@@ -239,7 +247,7 @@ def spread(draft: Draft, name: str, target: Target) -> None:
     total = prod(extent for _, extent in loops)
     lanes = lanes_of_block(block, target)
     last, extent = loops[-1]
-    if extent >= lanes // 2 and extent > 1:
+    if has_lanes(draft, name, target):
         draft.do(Split, block=name, loop=last, factors=(0, lanes))
         draft.do(Vectorize, block=name, loop=f"{last}1")
         loops[-1] = (f"{last}0", -(-extent // lanes))

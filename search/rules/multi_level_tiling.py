@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -50,7 +50,7 @@ from ._tile_model import tile_model
 from ._tile_plan import TilePlan, plan_tiles
 from ._tile_variants import SHORTEST_LINE, Variant, direct_variant, is_product, variants
 from ._turned_epilogue import TURNED_BYTES, turning_cycles
-from .injective import spread
+from .injective import has_lanes, spread
 from .strided_phases import reads_phases
 
 Part: TypeAlias = "str | list[str | Derived]"
@@ -81,7 +81,7 @@ class MultiLevelTiling(SketchRule):
         return not target.is_gpu
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
-        def write(grown: Draft, anchor: Anchor, variant: Variant) -> TileModel:
+        def write(grown: Draft, anchor: Anchor, variant: Variant) -> Iterator[TileModel]:
             return _write(grown, plan_tiles(grown, anchor, variant, target))
 
         def structures(anchor: Anchor) -> list[Variant]:
@@ -112,8 +112,8 @@ class _TileLoops:
     lanes: str
 
 
-def _write(draft: Draft, plan: TilePlan) -> TileModel:
-    """Apply all steps of a plan; the model of what came out."""
+def _write(draft: Draft, plan: TilePlan) -> Iterator[TileModel]:
+    """The numbers, limits and model of a plan, then all its steps."""
     model = tile_model(plan, cycles_ahead(draft, plan))  # before arguments that are packed ahead are replaced
     views = [w.block_name for o in plan.anchor.operands for w in writers(o.buffer) if is_view(w) and keeps_rows(w)]
     draft.add(*plan.numbers)
@@ -128,7 +128,10 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
         )
     )
     draft.in_rounds |= plan.is_streamed
-    draft.limits += block_limits(plan)
+    draft.limits += [*block_limits(plan), model.limit_registers, model.limit_code, model.limit_waste]
+    left = {pad for pad in plan.pads_ahead if not has_lanes(draft, pad, plan.target)}  # which later rules schedule
+    draft.settled |= {plan.block, plan.anchor.epilogue or plan.block, *plan.anchor.pads} - left
+    yield model
     if plan.still is not None:
         _keep_sums(draft, plan)
         _extend(draft, plan)
@@ -161,8 +164,6 @@ def _write(draft: Draft, plan: TilePlan) -> TileModel:
     for view in views:
         with suppress(ScheduleError):  # a copy more, where others read it
             draft.do(ComputeInline, block=view)
-    draft.limits += [model.limit_registers, model.limit_code, model.limit_waste]
-    return model
 
 
 def _pack(draft: Draft, plan: TilePlan) -> list[str]:

@@ -64,6 +64,7 @@ class RowReduction(SketchRule):
     """
 
     order: ClassVar[int] = 500
+    of_unsettled: ClassVar[bool] = True
 
     def when(self, target: Target) -> bool:
         return not target.is_gpu

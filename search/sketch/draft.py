@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -82,17 +82,24 @@ class Draft:
     """Those of limits and models, which copies share."""
     in_rounds: bool = False
     """True where defaults are what becomes of candidates in rounds, however little is gained by the estimate."""
+    rest: Iterator[object] | None = None
+    """Steps that are planned and not done, for which there are numbers, limits and models already; see `finish`."""
+    is_refused: bool = False
+    """True where one of these was not legal."""
+    may_plan: bool = True
+    """False where steps are to be done at once, so that a structure with one that is refused is left out."""
 
     @classmethod
-    def of(cls, module: ModuleOp) -> Draft:
+    def of(cls, module: ModuleOp, may_plan: bool = True) -> Draft:
         """Start from a copy of a te-level module."""
-        draft = cls(module, module.clone())
+        draft = cls(module, module.clone(), may_plan=may_plan)
         lower_to_loops(draft.module)
         draft.parts.append(str(LowerTeToLoop()))
         return draft
 
     def copy(self) -> Draft:
-        """A draft that can go another way."""
+        """A draft that can go another way, of one without planned steps."""
+        assert self.rest is None
         return Draft(
             self.workload,
             self.module.clone(),
@@ -107,6 +114,7 @@ class Draft:
             self.unseen,
             self.formulas,
             self.in_rounds,
+            may_plan=self.may_plan,
         )
 
     def with_steps(self, write: Callable[[Draft], object]) -> Draft | None:
@@ -117,6 +125,42 @@ class Draft:
         except ScheduleError:
             return None
         return grown
+
+    def with_plan(
+        self, write: Callable[[Draft], Iterator[object]], by_estimate: bool = False, rounds: int = 0
+    ) -> Draft | None:
+        """As `with_legal_steps`, where `write` does steps behind its `yield` when `finish` asks for them.
+
+        Most structures of a workload are left out by their estimates. By its `yield` all that is to be searched is
+        known, and what it has `settled` are the blocks that there are and that it schedules.
+        """
+        begun: list[Iterator[object]] = []
+
+        def plan(grown: Draft) -> None:
+            begun.append(write(grown))
+            next(begun[0])
+            assert grown.models, "what is planned has an estimate"
+
+        grown = self.with_legal_steps(plan, by_estimate, rounds)
+        if grown is None:
+            return None
+        grown.rest = begun[0]
+        return grown if self.may_plan or grown.finish() else None
+
+    def finish(self) -> bool:
+        """Do the steps that are planned, if there are any; False where a primitive has refused one."""
+        rest, self.rest = self.rest, None
+        try:
+            for _ in rest or ():
+                pass
+        except ScheduleError:
+            self.is_refused = True
+        return not self.is_refused
+
+    @property
+    def is_planned(self) -> bool:
+        """True where steps that are not done yet schedule all that no rule has settled."""
+        return self.rest is not None and all(block.block_name in self.settled for block in blocks_in(self.module))
 
     def with_legal_steps(
         self, write: Callable[[Draft], object], by_estimate: bool = False, rounds: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
+from functools import partial
 from itertools import count
 
 from xdsl.dialects.builtin import ModuleOp
@@ -12,25 +13,30 @@ from ...dialects.target import Target
 from ...passes.collector import collector_paused
 from ...passes.parametric.replay import ScheduledNests
 from ...passes.primitive import ScheduleError
+from ...passes.schedule.tensorize import Tensorize
 from ..estimates.nest_model import nest_seconds
 from ..features.of_sketch import SketchFeatures
 from .draft import Draft
 from .rule import SketchRule, SketchRuleWarning, sketch_rules
-from .sketch import Sketch
+from .sketch import RefusedSketchError, Sketch
 
 
-def generate_sketches(module: ModuleOp, target: Target, rules: Sequence[SketchRule] | None = None) -> list[Sketch]:
+def generate_sketches(
+    module: ModuleOp, target: Target, rules: Sequence[SketchRule] | None = None, may_plan: bool = True
+) -> list[Sketch]:
     """The sketches of a te-level module for a target; the first one's defaults are the default schedule.
 
     `rules` run in the order given, those not for the target left out; without, all there are. Sketches of one name are
-    numbered from the second on. A rule whose steps are refused for a draft leaves that one as it was, with a
-    `SketchRuleWarning`. ValueError where a rule leaves nothing to go on with, TypeError where what it returns
-    is no drafts.
+    numbered from the second on. Steps of some are done when their template is asked for, and may be refused then; not
+    so without `may_plan`.
+
+    A rule whose steps are refused for a draft leaves that one as it was, with a `SketchRuleWarning`. ValueError where a
+    rule leaves nothing to go on with, TypeError where what it returns is no drafts.
     """
     wanted = sketch_rules(target) if rules is None else [rule for rule in rules if rule.when(target)]
     with collector_paused():
-        drafts = _drafts(module, target, wanted)
-    distinct = {draft.template: draft for draft in drafts}
+        drafts = _drafts(module, target, wanted, may_plan)
+    distinct = {draft.template if draft.rest is None else id(draft): draft for draft in drafts}
     named = zip(distinct.values(), _names(distinct.values()), strict=True)
     nests = ScheduledNests(module, target)
     sketches = [_finished(draft, name, module, target, nests) for draft, name in named]
@@ -38,20 +44,29 @@ def generate_sketches(module: ModuleOp, target: Target, rules: Sequence[SketchRu
 
 
 def _drafts(
-    module: ModuleOp, target: Target, rules: Sequence[SketchRule], refused: Set[tuple[int, int]] = frozenset()
+    module: ModuleOp,
+    target: Target,
+    rules: Sequence[SketchRule],
+    may_plan: bool,
+    refused: Set[tuple[int, int]] = frozenset(),
 ) -> list[Draft]:
     """Return the drafts; `refused` are the numbers of rules and of the drafts that they are not tried on.
 
     A refused step leaves a draft half changed, so that all starts anew: a copy of each draft for each rule would take a
     third of the time for softmax, for what hardly ever comes.
     """
-    drafts = [Draft.of(module)]
+    drafts = [Draft.of(module, may_plan)]
     for number, rule in enumerate(rules):
         grown: list[Draft] = []
         for place, draft in enumerate(drafts):
             if (number, place) in refused:
                 grown.append(draft)
                 continue
+            if rule.of_unsettled and draft.is_planned:
+                grown.append(draft)
+                continue
+            if not draft.finish():
+                return _drafts(module, target, rules, False)
             try:
                 grown += _grown(rule, draft, target)
             except ScheduleError as error:
@@ -60,7 +75,7 @@ def _drafts(
                     f"sketch rule '{rule.name}' is left out: it raised {type(error).__name__}: {line}",
                     SketchRuleWarning,
                 )
-                return _drafts(module, target, rules, refused | {(number, place)})
+                return _drafts(module, target, rules, may_plan, refused | {(number, place)})
         drafts = grown
         if not drafts:
             raise ValueError(f"sketch rule '{rule.name}' left no draft; return the one given where it has no use")
@@ -96,10 +111,11 @@ def _finished(draft: Draft, name: str, module: ModuleOp, target: Target, nests: 
     draft.make_defaults_legal()
     prior = draft.estimate if draft.models else None
     estimate = nest_seconds if target.is_gpu and not draft.models else None
-    described = SketchFeatures(module, target, name, draft.template, prior, estimate, nests)
+    written = partial(_written, draft, name)
+    described = SketchFeatures(module, target, name, written, prior, estimate, nests)
     return Sketch(
         name=name,
-        template=draft.template,
+        written=written,
         holes=tuple(draft.holes),
         derived=tuple(draft.derived),
         limits=tuple(draft.limits),
@@ -107,5 +123,12 @@ def _finished(draft: Draft, name: str, module: ModuleOp, target: Target, nests: 
         prior=described.prior,
         sure=0 < draft.sure == len(draft.models),
         unseen=draft.unseen > 0,
+        tensorized=any(part.startswith(Tensorize.name) for part in draft.parts),
         formulas=draft.formulas,
     )
+
+
+def _written(draft: Draft, name: str) -> str:
+    if not draft.finish():
+        raise RefusedSketchError(name)
+    return draft.template

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 from ...dialects.target import Target
 from ...passes.parametric.replay import ScheduledNests
@@ -37,5 +38,7 @@ def _described(sketch: Sketch, nests: ScheduledNests, module: ModuleOp, alone: T
         assert prior is not None
         return prior(columns) * cores
 
-    serial = [step for step in parse_schedule(sketch.template) if not isinstance(step, Parallel)]
+    def serial() -> list[ModulePass]:
+        return [step for step in parse_schedule(sketch.template) if not isinstance(step, Parallel)]
+
     return SketchFeatures(module, alone, sketch.name, serial, None if prior is None else together, nests=nests)

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from .changes import Choices
 from .formula import Formulas
 from .hole import Columns, Derived, Hole, KnownColumns, Limit
 
@@ -20,14 +21,6 @@ Mask = npt.NDArray[np.bool_]
 
 WEIGHTS: Mapping[str, float] = {"tile": 1.0, "threads": 1.0, "vector": 0.7, "unroll": 0.5, "stages": 0.5, "parts": 0.7}
 """Weight of changes by a hole's kind; tiles matter most (the auto-schedulers' mutators weigh them with 0.9)."""
-EXCHANGED = 0.15
-"""Share of changes that move a factor from one tile of an axis to another one, so that their product stays. A choice:
-product-preserving moves are rare among random ones."""
-TWICE = 0.4
-"""Share of changed rows that are changed in another place too. A choice."""
-NEIGHBOUR = 0.6
-"""Share of changes that go to the next choice rather than to any."""
-
 _ENUMERATED = 4096
 """Holes with up to so many combinations are written out rather than drawn from. A choice: a table of some 100 KB."""
 _BATCHES = 6
@@ -215,43 +208,21 @@ class Population:
 
     def mutate(self, rng: np.random.Generator, rows: Rows, members: Sequence[int] | None = None) -> Rows:
         """Each row with one or two decisions moved, to a neighbour or anywhere, or a factor moved between two tiles."""
-        rows = rows.copy()
-        weights = self._weights if members is None else self._weights * np.isin(np.arange(len(self.holes)), members)
-        if not len(rows) or not weights.any():
-            return rows
-        shares = np.cumsum(weights / weights.sum())
-        shares /= shares[-1]
-        begins = np.arange(0, rows.size, len(self.holes))
-        for share in (1.0, TWICE):
-            which = begins[rng.random(len(rows)) < share]
-            holes = shares.searchsorted(rng.random(len(which)), side="right")  # as `choice`, without its checks
-            exchanged = (rng.random(len(which)) < EXCHANGED) & self._has_partners.take(holes)
-            stepped, moved = np.flatnonzero(~exchanged), np.flatnonzero(exchanged)
-            self._step(rng, rows.ravel(), which.take(stepped), holes.take(stepped))
-            self._exchange(rng, rows.ravel(), which.take(moved), holes.take(moved))
+        rows = np.array(rows, order="C")
+        shares = self._shares(None if members is None else tuple(members))
+        if len(rows) and len(shares):
+            self._changes.change(rng, rows, shares)
         return rows
 
-    def _step(self, rng: np.random.Generator, flat: Rows, begins: Rows, holes: Rows) -> None:
-        """Move a hole of each row that begins at one of some places in `flat`, all rows one after the other."""
-        at, sizes = begins + holes, self.sizes.take(holes)
-        old = flat.take(at)
-        up = (rng.random(len(at)) < 0.5) & (old < sizes - 1) | (old == 0)
-        anywhere = _below(rng, sizes, holes.shape)
-        flat[at] = np.where(rng.random(len(at)) < NEIGHBOUR, old + np.where(up, 1, -1), anywhere)
-
-    def _exchange(self, rng: np.random.Generator, flat: Rows, begins: Rows, holes: Rows) -> None:
-        """Move one hole, and another one of its axis the other way, so that their product changes least."""
-        if not len(begins):
-            return
-        partners = self._partners.take(holes, axis=0)
-        picked = np.argmax(np.where(partners >= 0, rng.random(partners.shape), -1.0), axis=1)
-        others = partners[np.arange(len(begins)), picked]
-        logs, width = self._logs.ravel(), self._logs.shape[1]
-        own, theirs = begins + holes, begins + others
-        before = logs.take(holes * width + flat.take(own)) + logs.take(others * width + flat.take(theirs))
-        self._step(rng, flat, begins, holes)
-        wanted = before - logs.take(holes * width + flat.take(own))
-        flat[theirs] = np.argmin(np.abs(self._logs.take(others, axis=0) - wanted[:, None]), axis=1)
+    def _shares(self, members: tuple[int, ...] | None) -> npt.NDArray[np.float64]:
+        """For each hole the chance that a change is in it or one before it, or in one of some; none without choices."""
+        if members not in self._known_shares:
+            weights = self._weights
+            if members is not None:
+                weights = weights * np.isin(np.arange(len(self.holes)), members)
+            shares = np.cumsum(weights / weights.sum()) if weights.any() else weights[:0]
+            self._known_shares[members] = shares / shares[-1:]
+        return self._known_shares[members]
 
     def crossover(self, rng: np.random.Generator, a: Rows, b: Rows) -> Rows:
         """Rows that take each axis, with all its tiles, from `a` or from `b`; half of them each group of holes."""
@@ -309,9 +280,13 @@ class Population:
         return partners
 
     @cached_property
-    def _has_partners(self) -> Mask:
-        """True for holes whose axis has other tiles."""
-        return np.asarray((self._partners >= 0).any(axis=1))
+    def _known_shares(self) -> dict[tuple[int, ...] | None, npt.NDArray[np.float64]]:
+        """Those of `_shares`."""
+        return {}
+
+    @cached_property
+    def _changes(self) -> Choices:
+        return Choices(self.sizes, self._logs, self._partners)
 
     @cached_property
     def _units(self) -> Rows:

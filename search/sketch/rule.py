@@ -35,6 +35,8 @@ class SketchRule(ABC):
     """
 
     order: ClassVar[int] = 200
+    of_unsettled: ClassVar[bool] = False
+    """True for a rule that schedules blocks that no rule has settled, and leaves all others as they are."""
 
     @property
     def name(self) -> str:

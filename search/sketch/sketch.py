@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...passes.open_number import OpenText
-from ...passes.schedule.tensorize import Tensorize
 from .formula import Formulas
 from .hole import Columns, Derived, Hole, Limit
 from .population import Population, Rows
@@ -38,9 +37,18 @@ class Description(Protocol):
         """Limits of unrolling `(limits, rows)`, as far as they make a difference; None where nobody says."""
 
 
+class RefusedSketchError(Exception):
+    """A sketch whose steps are not legal, which was found when they were done: all are to be made without plans."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"a step of sketch '{name}' is refused")
+
+
 @dataclass(frozen=True)
 class Sketch:
     """A schedule text with `<name>` for holes, and what holds for its candidates.
+
+    The text is `written` when it is asked for, as that of most sketches of a workload is not.
 
     Rows of a population are positions in the holes' choices. `limits` are masks over the columns, `features` an
     `(n, f)` matrix, `prior` the estimated seconds `(n,)` by which random candidates are drawn. Where these are
@@ -50,7 +58,8 @@ class Sketch:
     """
 
     name: str
-    template: str
+    written: Callable[[], str]
+    """Writes the text; RefusedSketchError where that is not legal."""
     holes: tuple[Hole, ...]
     derived: tuple[Derived, ...] = ()
     limits: tuple[Limit, ...] = ()
@@ -58,6 +67,8 @@ class Sketch:
     prior: Callable[[Columns], npt.NDArray[np.float64]] | None = None
     sure: bool = False
     unseen: bool = False
+    tensorized: bool = False
+    """True for products by intrinsics, those of matrix units."""
     formulas: Formulas = field(default_factory=Formulas, compare=False, repr=False)
 
     @property
@@ -72,10 +83,18 @@ class Sketch:
             total *= len(hole.choices)
         return total
 
+    @cached_property
+    def template(self) -> str:
+        """The schedule text; RefusedSketchError where a step of it is not legal."""
+        return self.written()
+
     @property
-    def tensorized(self) -> bool:
-        """True for products by intrinsics, those of matrix units."""
-        return Tensorize.name in self.template
+    def is_legal(self) -> bool:
+        """True where no step of it is refused."""
+        try:
+            return bool(self.template)
+        except RefusedSketchError:
+            return False
 
     @property
     def sizes(self) -> Rows:

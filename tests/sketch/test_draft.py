@@ -1,7 +1,9 @@
 """Drafts: what they say of the loop nest, and steps that find the names of what they make."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +11,9 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.dialects.target import Target
 from loopwright.passes.schedule.reorder import Reorder
+from loopwright.passes.schedule.split import Split
 from loopwright.search.sketch.draft import Draft
 from loopwright.search.sketch.hole import Columns
 
@@ -120,6 +124,56 @@ def test_steps_leave_legal_defaults_or_nothing() -> None:
     liked = draft.with_legal_steps(partial(write, least=0, most=4), by_estimate=True)
     assert [d.holes[0].default for d in (moved, kept, liked) if d is not None] == [8, 2, 4]
     assert draft.with_legal_steps(partial(write, least=9, most=9)) is None and not draft.holes
+
+
+def plan(grown: Draft, loop: str) -> Iterator[None]:
+    """Split a loop of a block later on."""
+    hole = grown.hole("width", (2, 4, 8), 2)
+    grown.models.append(_Larger("width"))
+    grown.names.append("planned")
+    grown.settled.add("out")
+    yield
+    grown.do(Split, block="out", loop=loop, factors=(0, hole))
+
+
+def test_planned_steps_are_done_when_they_are_asked_for() -> None:
+    draft = draft_of(6, 20)
+    loop = draft.loops("out")[-1]
+    planned = draft.with_plan(partial(plan, loop=loop), by_estimate=True)
+    assert planned is not None and planned.is_planned and planned.holes[0].default == 8
+    assert planned.loops("out") == draft.loops("out")
+    assert planned.finish() and planned.finish() and not planned.is_planned
+    assert planned.template.endswith(f'lw-split{{block="out" loop="{loop}" factors=0,<width>}}')
+    refused = draft.with_plan(partial(plan, loop="no_such_loop"))
+    assert refused is not None and not refused.finish() and not refused.finish()
+    at_once = Draft.of(draft.workload, may_plan=False)
+    assert at_once.with_plan(partial(plan, loop="no_such_loop")) is None
+    written = at_once.with_plan(partial(plan, loop=loop))
+    assert written is not None and written.rest is None and len(written.parts) == 2
+
+
+class Planning(lw.SketchRule):
+    """Splits a loop, which there may not be."""
+
+    order: ClassVar[int] = 650
+
+    def __init__(self, loop: str) -> None:
+        self.loop = loop
+
+    def apply(self, draft: Draft, target: Target) -> list[Draft]:
+        return [draft.with_plan(partial(plan, loop=self.loop)) or draft]
+
+
+@pytest.mark.parametrize("first", ["sketches", "default_schedule"])
+@pytest.mark.parametrize("loop", ["i1", "no_such_loop"])
+@pytest.mark.parametrize("target", ["llvm cores=1", "llvm cores=2", "cuda model=h200"])
+def test_sketches_with_a_planned_step_that_is_refused_are_made_anew(target: str, loop: str, first: str) -> None:
+    task = lw.SearchTask(doubled, args=(64, 128), target=target, rules=[Planning(loop), *lw.sketch_rules()])
+    found = getattr(task, first)
+    names = [sketch.name for sketch in task.sketches]
+    assert ("planned" in names) == (loop == "i1") and getattr(task, first) == found
+    number, row = task.default_candidate
+    assert task.default_schedule == task.sketches[number].schedule(np.array(row, dtype=np.int64))
 
 
 def test_a_block_whose_step_is_refused_is_left_to_later_rules() -> None:

@@ -178,7 +178,7 @@ def test_lanes_along_channels_are_taken_without_a_model_too(behind: float, monke
     first, sure = (next(s for s in task.sketches if s.sure is wanted) for wanted in (False, True))
     first = replace(first, prior=lambda c: np.ones(len(next(iter(c.values())))))
     sure = replace(sure, prior=lambda c: np.full(len(next(iter(c.values()))), behind))
-    monkeypatch.setattr(task, "sketches", [first, sure])
+    monkeypatch.setattr(task, "_planned", [first, sure])
     chosen = sure if behind <= SURE_ON_CPU else first
     assert task.default_schedule == chosen.schedule(chosen.default)
 
