@@ -17,6 +17,8 @@ from ..sizes import TensorSize, require_memory
 from .movement import gathered
 
 _LETTERS = "abcdefghijklmnop"
+_ROUNDINGS = 1e-6
+"""By how much, relative to the extent of an axis, parts of it may be off: they are given in single precision."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
     resize = helper.make_node("Resize", names, ["y"], mode=mode, extrapolation_value=0.0, **kept)
     given: dict[str, Array] = {"x": np.eye(axis.extent)}
     if crops:
-        given["roi"] = np.array([0.0, axis.roi[0], 1.0, axis.roi[1]], dtype=np.float32)
+        given["roi"] = np.array([0.0, axis.roi[0], 1.0, _end_of(axis)])
     if exact:
         given["scales"] = np.array([1.0, axis.scale], dtype=np.float32)
     else:
@@ -161,6 +163,18 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
     matrix = np.asarray(made).T
     assert matrix.shape == (axis.output, axis.extent)
     return matrix, (matrix != 0).any(axis=1) if crops else np.ones(axis.output, dtype=bool)
+
+
+def _end_of(axis: _Axis) -> float:
+    """Return the end of a part of an axis, moved inside where roundings alone put its last place out of the axis."""
+    (first, end), extent, steps = axis.roi, axis.extent - 1, axis.output - 1
+    while steps:
+        last = steps * (end - first) * extent / steps + first * extent  # in the order of the reference implementation
+        outside = max(last - extent, -last)
+        if not 0 < outside < _ROUNDINGS * extent:
+            break
+        end -= math.copysign(math.ulp(1.0), last)
+    return end
 
 
 def _multiplied(node: Node, x: Value, axis: int, matrix: Array) -> Value:
