@@ -171,7 +171,7 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
         return _matrix_beside(axis, axis.beside, mode, kept), np.ones(axis.output, dtype=bool)
     given: dict[str, Array] = {"x": np.eye(axis.extent)}
     if crops:
-        given["roi"] = np.array([0.0, axis.roi[0], 1.0, _end_of(axis)])
+        given["roi"] = np.array([0.0, axis.roi[0], 1.0, axis.roi[1]], dtype=np.float32)
     if exact:
         given["scales"] = np.array([1.0, axis.scale], dtype=np.float32)
     else:
@@ -179,7 +179,10 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
     (made,) = evaluate(resize, given, {"": 19})
     matrix = np.asarray(made).T
     assert matrix.shape == (axis.output, axis.extent)
-    return matrix, (matrix != 0).any(axis=1) if crops else np.ones(axis.output, dtype=bool)
+    if not crops:
+        return matrix, np.ones(axis.output, dtype=bool)
+    matrix = _edges(axis, matrix)
+    return matrix, (matrix != 0).any(axis=1)
 
 
 def _matrix_beside(axis: _Axis, beside: _Beside, mode: str, attributes: dict[str, Any]) -> Array:
@@ -195,16 +198,16 @@ def _matrix_beside(axis: _Axis, beside: _Beside, mode: str, attributes: dict[str
     return np.asarray(made)[..., 0].T
 
 
-def _end_of(axis: _Axis) -> float:
-    """Return the end of a part of an axis, moved inside where roundings alone put its last place out of the axis."""
-    (first, end), extent, steps = axis.roi, axis.extent - 1, axis.output - 1
-    while steps:
-        last = steps * (end - first) * extent / steps + first * extent  # in the order of the reference implementation
-        outside = max(last - extent, -last)
-        if not 0 < outside < _ROUNDINGS * extent:
-            break
-        end -= math.copysign(math.ulp(1.0), last)
-    return end
+def _edges(axis: _Axis, matrix: Array) -> Array:
+    """Let places that roundings alone put out of an axis read its first or last element."""
+    first, end, last = *axis.roi, axis.extent - 1
+    places = (np.linspace(first, end, axis.output) if axis.output > 1 else np.array([(first + end) / 2])) * last
+    outside = (matrix == 0).all(axis=1)
+    edges: Array = np.eye(axis.extent)[[0, last]]
+    for edge, place in zip(edges, (0, last), strict=True):
+        near = outside & (np.abs(places - place) < _ROUNDINGS * axis.extent)
+        matrix = np.where(near[:, None], edge, matrix)
+    return matrix
 
 
 def _multiplied(node: Node, x: Value, axis: int, matrix: Array) -> Value:
