@@ -73,7 +73,7 @@ def odd_resize(g: Graph) -> None:
 
 
 def _crop(g: Graph, moved: list[bool]) -> Tensor:
-    """A part of each axis whose extent changes, for onnxruntime crops no other, and rounds places at edges elsewhere."""
+    """A part of each axis whose extent changes, for onnxruntime crops no other; no place but 0 and 1 is at an edge."""
     parts = [g.choose(((0.0, 1.0), (0.21, 0.93), (-0.13, 0.71), (0.0, 1.23), (0.87, 0.06))) for _ in moved]
     first, last = ([part[k] if m else float(k) for part, m in zip(parts, moved, strict=True)] for k in range(2))
     return g.constant(np.array([0, 0, *first, 1, 1, *last], np.float32))
