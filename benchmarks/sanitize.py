@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sanitized_families import FAMILIES
 
 import loopwright as lw
 from loopwright import te, topi
@@ -179,6 +180,7 @@ WORKLOADS: tuple[Callable[[], list[te.Tensor]], ...] = (
     half_conv,
     attention,
     few_queries,
+    *FAMILIES,
 )
 
 

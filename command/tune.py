@@ -130,7 +130,9 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt as error:
         _write_workload(task, records)
         again = shlex.join(["loopwright", *options.command_line])
-        print(f"go on with: {again}\nbest so far: loopwright show {shlex.quote(str(records))}", file=sys.stderr)
+        print(f"go on with: {again}", file=sys.stderr)
+        if records.is_file() and records.stat().st_size:
+            print(f"best so far: loopwright show {shlex.quote(str(records))}", file=sys.stderr)
         return interruption_code(error)
     wall_s = time.monotonic() - start_s
     unwritten: list[str] = []

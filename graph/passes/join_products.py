@@ -137,7 +137,7 @@ def _bias_of(product: ApplyOp) -> ApplyOp | None:
         return None
     (bias,) = [v for v in op.inputs if v is not value]
     shape = shape_of(bias)
-    return op if is_constant(bias) and prod(shape) == shape[-1] == shape_of(value)[1] else None
+    return op if is_constant(bias) and shape and prod(shape) == shape[-1] == shape_of(value)[1] else None
 
 
 def _is_joined(product: ApplyOp) -> bool:

@@ -30,7 +30,7 @@ from .progress import TuningState
 from .record_keeping import RecordKeeping
 from .resuming import recall, resumed_from
 from .run_off import RUN_OFF_SHARE, RunOff
-from .sentences import all_failed, failure_of, none_is_new, stopped_early, time_is_over, trial_line
+from .sentences import all_failed, failure_of, interrupted, none_is_new, stopped_early, time_is_over, trial_line
 from .trial import Trial, measurement_of, record_of
 
 __all__ = [
@@ -180,7 +180,7 @@ class TaskTuner:
                 self._note_why_it_ends()
             winner = self.finish()
         except KeyboardInterrupt:
-            self._progress.note(f"interrupted after {self.state.done} trials{self._records.place}")
+            self._progress.note(interrupted(self.state.done, self._records.place))
             raise
         finally:
             self._records.save()

@@ -170,8 +170,7 @@ class ProgressLines:
     def start(self, state: TuningState) -> None:
         """Begin."""
         self._state, self._shown, self._best = state, state.done, state.best
-        resumed = f", {state.resumed} of them from the records" if state.resumed else ""
-        self.note(f"{state.task}: {state.total} trials{resumed}")
+        self.note(f"{state.task}: {trials_of(state.total, state.resumed)}")
 
     def update(self, state: TuningState) -> None:
         """Print a line if there is something to tell."""
@@ -285,6 +284,11 @@ def _prediction(state: TuningState) -> list[str]:
 def counted(number: int, noun: str) -> str:
     """`1 record`, `2 records`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def trials_of(asked: int, resumed: int) -> str:
+    """Trials that were asked for, and how many of them the records hold, which may be more than were asked for."""
+    return counted(asked, "trial") + (f", {min(asked, resumed)} of them from the records" if resumed else "")
 
 
 def sparkline(best_s: Sequence[float], width: int = 60) -> str:

@@ -63,6 +63,6 @@ class RecordKeeping:
             warn_caller(f"{len(self._unsaved)} record(s) could not be saved", RecordWarning)
 
     @property
-    def place(self) -> str:
-        """Place of the records, as the end of a sentence."""
-        return "" if self._path is None else f"; they are kept in {os.fspath(self._path)}"
+    def place(self) -> str | os.PathLike[str] | None:
+        """Path of the records; None where they are not kept."""
+        return self._path

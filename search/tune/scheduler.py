@@ -36,7 +36,7 @@ from .loop import TaskTuner, TuningOptions, TuningTask
 from .options import Tunable, as_options
 from .progress import counted
 from .run_off import RUN_OFF_SHARE
-from .sentences import none_is_new
+from .sentences import interrupted, none_is_new
 from .state import SchedulerState, TaskRow, ways_of, weighted_sum
 from .table import SchedulerProgress
 from .task_strategy import Objective, TaskHistory, TaskStrategy, far_behind, make_strategy
@@ -419,8 +419,7 @@ class _Run:
         try:
             yield
         except KeyboardInterrupt:
-            kept = "" if self.records is None else f"; they are kept in {os.fspath(self.records)}"
-            self.progress.note(f"interrupted after {self.state.done} trials{kept}")
+            self.progress.note(interrupted(self.state.done, self.records))
             raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from ..measure.measurement import headline
@@ -23,6 +24,14 @@ def trial_line(state: TuningState, record: Record) -> str:
     if record.template:
         what = str(record.template.get("config"))
     return f"trial {state.done}/{state.total}: {result}; best {state.speed(state.best)}; {what}"
+
+
+def interrupted(done: int, records: str | os.PathLike[str] | None) -> str:
+    """Say after how many trials a search was interrupted, and where they are kept."""
+    if not done:
+        return "interrupted before the first trial"
+    kept = "" if records is None else f"; {'it is' if done == 1 else 'they are'} kept in {os.fspath(records)}"
+    return f"interrupted after {counted(done, 'trial')}{kept}"
 
 
 def none_is_new(asked: int, known: int, options: TuningOptions) -> str:

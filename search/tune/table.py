@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from .display import Screen, say
+from .progress import trials_of
 from .state import SchedulerState
 
 if TYPE_CHECKING:
@@ -87,8 +88,7 @@ class NetworkLines:
 
 
 def _intent(state: SchedulerState) -> str:
-    resumed = f", {state.resumed} of them from the records" if state.resumed else ""
-    return f"{len(state.rows)} tasks, {state.total} trials{resumed}"
+    return f"{len(state.rows)} tasks, {trials_of(state.total, state.resumed)}"
 
 
 def _round(state: SchedulerState, task: int) -> str:

@@ -34,7 +34,7 @@ def test_graphs_are_valid_reproducible_and_of_the_operator_set(seed: int) -> Non
     sample, again = random_graph(seed), random_graph(seed)
     assert sample.model.SerializeToString() == again.model.SerializeToString()
     onnx.checker.check_model(sample.model, full_check=True)
-    assert 10 <= len(sample.model.graph.node) <= 22
+    assert 10 <= len(sample.model.graph.node) <= 34  # the last of 20 steps may be a layer between quantisers, of 15
     assert sample.model.opset_import[0].version == OPSETS[seed % len(OPSETS)]
 
 

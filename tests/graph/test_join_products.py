@@ -101,6 +101,13 @@ def test_products_of_a_token_are_one_whatever_their_columns(precision: str | Non
     assert kernels(1, lambda net, value: value) == 3
 
 
+def test_a_number_that_is_added_to_a_product_is_no_bias() -> None:
+    net: Any = lw.Network("number")
+    x, weight = net.input("x", (1, 40)), net.constant(np.ones((256, 40), np.float32) / 40, "weight")
+    net.output(turned(net, net.add(net.dense(x, weight), net.constant(np.float32(2), "two"))))
+    assert sum("dense" in kernel for kernel in check(net, None)) == 1
+
+
 def test_a_token_of_attention_has_one_product_for_queries_keys_and_values() -> None:
     net: Any = lw.Network("token")
     x = net.input("x", (1, 256))

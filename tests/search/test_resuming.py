@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from loopwright.search.records.file import ErrorCode, Record, Role
 from loopwright.search.tune.options import TuningOptions, TuningTask
-from loopwright.search.tune.progress import TuningState
+from loopwright.search.tune.progress import TuningState, trials_of
 from loopwright.search.tune.resuming import resumed_from
-from loopwright.search.tune.sentences import all_failed, none_is_new, trial_line
+from loopwright.search.tune.sentences import all_failed, interrupted, none_is_new, trial_line
 
 TASK = TuningTask("matmul", "key", "workload", "llvm", [], "default", [], [], [], workload_hash="hash")
 HERE = "CPU of this machine"
@@ -62,6 +62,15 @@ def test_the_first_error_is_shown_whole() -> None:
     assert said.endswith("with schedule\n  wrong\nis\n2 of 4 differ\nthe first: 1")
 
 
+def test_an_interruption_says_what_is_kept() -> None:
+    assert interrupted(0, "r.jsonl") == "interrupted before the first trial"
+    assert interrupted(1, "r.jsonl") == "interrupted after 1 trial; it is kept in r.jsonl"
+    assert interrupted(8, None) == "interrupted after 8 trials"
+
+
 def test_what_is_on_record_is_counted() -> None:
+    assert trials_of(8, 0) == "8 trials"
+    assert trials_of(8, 4) == "8 trials, 4 of them from the records"
+    assert trials_of(1, 3) == "1 trial, 1 of them from the records"
     said = none_is_new(1, 3, TuningOptions(num_measure_trials=1))
     assert said.startswith("1 trial asked for in all, and the records hold 3: none is new; ")

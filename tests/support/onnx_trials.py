@@ -43,7 +43,7 @@ class Outcome:
 
 
 def try_graph(kind: str, seed: int, least: int = 10, most: int = 20) -> Outcome:
-    """One graph: `kind` is llvm (imported and compiled), library (exported), backend (ONNX's interface) or opencl."""
+    """One graph: `kind` is llvm (imported and compiled), library (exported), backend (of ONNX), opencl or cuda."""
     sample = random_graph(seed, least, most)
     call = _caller(kind, seed)
     ended = attempt(call, sample.model, sample.feeds, sample.wanted)
@@ -61,7 +61,7 @@ def _described(kind: str, seed: int) -> str:
 
 def _caller(kind: str, seed: int) -> Callable[[ModelProto, Feeds], Sequence[Any]]:
     device = _opencl_device() if kind == "opencl" else 0
-    target = "opencl" if kind == "opencl" else f"llvm cores={1 + seed // 4 % 2}"
+    target = kind if kind in ("opencl", "cuda") else f"llvm cores={1 + seed // 4 % 2}"
 
     def compiled(model: ModelProto, feeds: Feeds) -> Sequence[Any]:
         net = lw.from_onnx(model, layout=LAYOUTS[seed % len(LAYOUTS)])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 
 Array = np.ndarray[Any, Any]
 
@@ -39,7 +39,8 @@ JUMPS = frozenset(
     words(
         "Floor Ceil Round Sign Cast CastLike Equal Less Greater LessOrEqual GreaterOrEqual ArgMax ArgMin "
         "Hardmax Mod QuantizeLinear DynamicQuantizeLinear QLinearConv QLinearMatMul ThresholdedRelu Shrink "
-        "MaxPool Not IsNaN And Resize HardSigmoid"
+        "MaxPool Not IsNaN And Resize HardSigmoid TopK GridSample QLinearAdd QLinearMul QLinearSigmoid QGemm "
+        "QLinearLeakyRelu QLinearGlobalAveragePool QLinearConcat"
     )
 )
 """Operators whose results jump, which is looked for harder."""
@@ -196,8 +197,25 @@ class Graph:
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 
+    def given(self, value: Array) -> Tensor:
+        """A new input that has this value exactly."""
+        name = f"x{len(self.inputs)}"
+        self.inputs.append(name)
+        self.tensors[name] = Tensor(name, value, value)
+        return self.tensors[name]
+
     def add(self, operator: str, inputs: Sequence[Tensor | None], results: int = 1, **attributes: Any) -> list[Tensor]:
         """Add a node; RefusedError where onnxruntime does not run it, or its results are not tame."""
+        return self._added(operator, inputs, results, attributes, False)
+
+    def exactly(self, operator: str, inputs: Sequence[Tensor], **attributes: Any) -> Tensor:
+        """Add a node that rounds nothing where its inputs have their values exactly; return its result."""
+        (made,) = self._added(operator, inputs, 1, attributes, not any(t.spread for t in inputs))
+        return made
+
+    def _added(
+        self, operator: str, inputs: Sequence[Tensor | None], results: int, attributes: dict[str, Any], exact: bool
+    ) -> list[Tensor]:
         number = len(self.nodes)
         names = [f"v{number}" if results == 1 else f"v{number}_{k}" for k in range(results)]
         node = helper.make_node(operator, [t.name if t else "" for t in inputs], names, name=f"n{number}", **attributes)
@@ -207,12 +225,12 @@ class Graph:
         values, others = (_run(session, feed) for feed in feeds)
         taken = largest(given[0].value) if operator in FROM_THE_LARGEST else 0.0
         made = [
-            Tensor(name, value, self._off(other), taken=taken)
+            Tensor(name, value, value if exact else self._off(other), taken=taken)
             for name, value, other in zip(names, values, others, strict=True)
         ]
         for tensor in made:
             _require_tame(tensor)
-        if operator in JUMPS:
+        if operator in JUMPS and not exact:
             self._require_far_from_jumps(session, given, made)
         self.nodes.append(node)
         for t in given:
@@ -249,8 +267,7 @@ class Graph:
             [_info(self.tensors[name]) for name in outputs],
             [numpy_helper.from_array(self.tensors[name].value, name) for name in fixed],
         )
-        opsets = [helper.make_opsetid("", self.opset)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=10 if self.opset > 20 else IR_VERSION)
+        return _model(graph, self.opset)
 
     def feeds(self, model: ModelProto) -> dict[str, Array]:
         """The inputs of a model made of this graph."""
@@ -272,8 +289,13 @@ def _session(node: NodeProto, given: Sequence[Tensor], opset: int) -> Any:
         outputs,
         [numpy_helper.from_array(t.value, t.name) for t in given if t.constant],
     )
+    return session_of(_model(graph, opset))
+
+
+def _model(graph: GraphProto, opset: int) -> ModelProto:
     opsets = [helper.make_opsetid("", opset)]
-    return session_of(helper.make_model(graph, opset_imports=opsets, ir_version=10 if opset > 20 else IR_VERSION))
+    opsets += [helper.make_opsetid(domain, 1) for domain in sorted({node.domain for node in graph.node} - {""})]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10 if opset > 20 else IR_VERSION)
 
 
 def session_of(model: ModelProto) -> Any:

@@ -48,6 +48,15 @@ from random_onnx_moves import (
     trilu,
     unsqueeze,
 )
+from random_onnx_places import deformed, grid_sample, odd_resize, regions, unpool
+from random_onnx_quantised import (
+    conv_between,
+    integer_conv,
+    integer_product,
+    microsoft,
+    product_between,
+)
+from random_onnx_recurrent import order, recurrent, running_product
 from random_onnx_values import Step
 from random_onnx_windows import (
     attention,
@@ -102,6 +111,7 @@ GENERAL: tuple[Step, ...] = (
     *MOVES,
     *(reduction, reduction, position, running_sum, softmax, logic, bits, dropout, matmul, gemm, einsum),
     *(gather_elements, gather_nd, scatter, scatter_nd, one_hot, trilu, shape_of, made, other_moves, layer_norm),
+    *(order, running_product),
 )
 IMAGE: tuple[Step, ...] = (
     *(conv, conv, conv, conv, pool, pool, batch_norm, batch_norm, unary, unary, binary, binary, concat, resize),
@@ -118,6 +128,7 @@ IMAGE: tuple[Step, ...] = (
         split,
         clip,
     ),
+    *(odd_resize, grid_sample, regions, unpool, deformed),
 )
 SEQUENCE: tuple[Step, ...] = (
     *(matmul, matmul, gemm, layer_norm, layer_norm, softmax, attention, binary, binary, unary, transpose, reshape),
@@ -126,5 +137,11 @@ SEQUENCE: tuple[Step, ...] = (
 QUANTIZED: tuple[Step, ...] = (
     *(quantize, quantize, dequantize, dequantize, quantized_product, quantized_conv, quantized_conv, matmul, conv),
     *(unary, binary, pool, clip, cast),
+    *(conv_between, conv_between, product_between, integer_conv, integer_product, microsoft, microsoft),
 )
-THEMES: tuple[tuple[Step, ...], ...] = (IMAGE, IMAGE, IMAGE, SEQUENCE, SEQUENCE, QUANTIZED, GENERAL, GENERAL)
+RECURRENT: tuple[Step, ...] = (
+    *(recurrent, recurrent, recurrent, matmul, unary, binary, transpose, reshape, concat, cut, squeeze, reduction),
+)
+THEMES: tuple[tuple[Step, ...], ...] = (
+    *(IMAGE, IMAGE, IMAGE, SEQUENCE, SEQUENCE, QUANTIZED, QUANTIZED, RECURRENT, GENERAL, GENERAL),
+)

@@ -17,6 +17,8 @@ from ..sizes import TensorSize, require_memory
 from .movement import gathered
 
 _LETTERS = "abcdefghijklmnop"
+_ROUNDINGS = 1e-6
+"""By how much, relative to the extent of an axis, parts of it may be off: they are given in single precision."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,18 @@ class _Axis:
     roi: tuple[float, float]
     sized: bool = False
     """True where its extent was asked for, and the scale follows from it."""
+    beside: _Beside | None = None
+    """The axis that decides the scale of all, where the aspect is kept."""
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """An axis whose scale is that of others: a policy, its extents, and what was asked for the other axis."""
+
+    policy: str
+    extent: int
+    output: int
+    asked: int
 
 
 def Resize(node: Node) -> Value:
@@ -72,14 +86,17 @@ def _by_sizes(node: Node) -> list[_Axis]:
     if len(sizes) != len(axes):
         raise UnsupportedNode(f"{len(sizes)} sizes do not fit {len(axes)} axes")
     scales = [n / shape[a] for n, a in zip(sizes, axes, strict=True)]
-    policy = node.get("keep_aspect_ratio_policy", "stretch")
-    if policy != "stretch":
-        common = min(scales) if policy == "not_larger" else max(scales)
-        scales = [common] * len(axes)
-        sizes = [int(common * shape[a] + 0.5) for a in axes]
-    rois = _roi(node, len(axes))
-    sized = policy == "stretch"
-    return [_Axis(a, shape[a], n, s, r, sized) for a, n, s, r in zip(axes, sizes, scales, rois, strict=True)]
+    policy, rois = str(node.get("keep_aspect_ratio_policy", "stretch")), _roi(node, len(axes))
+    if policy == "stretch":
+        return [_Axis(a, shape[a], n, s, r, True) for a, n, s, r in zip(axes, sizes, scales, rois, strict=True)]
+    common = min(scales) if policy == "not_larger" else max(scales)
+    decides = scales.index(common)
+    divisor = math.gcd(shape[axes[decides]], sizes[decides])
+    extents = shape[axes[decides]] // divisor, sizes[decides] // divisor
+    return [
+        _Axis(a, shape[a], int(common * shape[a] + 0.5), common, r, s == common, _Beside(policy, *extents, n))
+        for a, n, s, r in zip(axes, sizes, scales, rois, strict=True)
+    ]
 
 
 def _resized(node: Node, axes: Sequence[_Axis], attributes: dict[str, Any], nearest: str) -> Value:
@@ -150,6 +167,8 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
     exact = axis.output == by_scale and not axis.sized
     names = ["x", "roi" if crops else "", "scales" if exact else "", "" if exact else "sizes"]
     resize = helper.make_node("Resize", names, ["y"], mode=mode, extrapolation_value=0.0, **kept)
+    if axis.beside is not None and not (exact or axis.sized or crops):
+        return _matrix_beside(axis, axis.beside, mode, kept), np.ones(axis.output, dtype=bool)
     given: dict[str, Array] = {"x": np.eye(axis.extent)}
     if crops:
         given["roi"] = np.array([0.0, axis.roi[0], 1.0, axis.roi[1]], dtype=np.float32)
@@ -160,7 +179,35 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
     (made,) = evaluate(resize, given, {"": 19})
     matrix = np.asarray(made).T
     assert matrix.shape == (axis.output, axis.extent)
-    return matrix, (matrix != 0).any(axis=1) if crops else np.ones(axis.output, dtype=bool)
+    if not crops:
+        return matrix, np.ones(axis.output, dtype=bool)
+    matrix = _edges(axis, matrix)
+    return matrix, (matrix != 0).any(axis=1)
+
+
+def _matrix_beside(axis: _Axis, beside: _Beside, mode: str, attributes: dict[str, Any]) -> Array:
+    """Build a resize matrix for a scale that is not that of its own extents: beside an axis that has it."""
+    from onnx import helper
+
+    shape = axis.extent, axis.extent, beside.extent
+    require_memory(f"what resizes axis {axis.axis}", TensorSize("float64", shape), constant=True)
+    options = {**attributes, "axes": [1, 2], "keep_aspect_ratio_policy": beside.policy}
+    resize = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode, **options)
+    every = np.ascontiguousarray(np.broadcast_to(np.eye(axis.extent)[..., None], shape))
+    (made,) = evaluate(resize, {"x": every, "sizes": np.array([beside.asked, beside.output])}, {"": 19})
+    return np.asarray(made)[..., 0].T
+
+
+def _edges(axis: _Axis, matrix: Array) -> Array:
+    """Let places that roundings alone put out of an axis read its first or last element."""
+    first, end, last = *axis.roi, axis.extent - 1
+    places = (np.linspace(first, end, axis.output) if axis.output > 1 else np.array([(first + end) / 2])) * last
+    outside = (matrix == 0).all(axis=1)
+    edges: Array = np.eye(axis.extent)[[0, last]]
+    for edge, place in zip(edges, (0, last), strict=True):
+        near = outside & (np.abs(places - place) < _ROUNDINGS * axis.extent)
+        matrix = np.where(near[:, None], edge, matrix)
+    return matrix
 
 
 def _multiplied(node: Node, x: Value, axis: int, matrix: Array) -> Value:
