@@ -127,11 +127,10 @@ class _Runs:
     def _assembled(self, op: Operation, seen: set[Operation]) -> kernel.PtxOp | None:
         """Write the run that begins with an operation; None where none does."""
         run, indices = self._from(op)
-        is_worth_it = sum(map(self._products, run)) >= _LEAST
-        if is_worth_it and _is_initializer(op):
+        if sum(map(self._products, run)) < _LEAST:
+            seen.update(run)  # a run that begins later has fewer
             return None
-        seen.update(run)
-        if not is_worth_it or any(_is_read_later(each, run) for each in run):
+        if _is_initializer(op) or any(_is_read_later(each, run) for each in run):
             return None
         kept = [each for each in run if isinstance(each, kernel.AllocOp) and _is_used_outside(each, run)]
         run = [each for each in run if each not in kept]
@@ -142,6 +141,7 @@ class _Runs:
         except Unwritable:
             return None
         if not assembly.pays:
+            seen.update(run)
             return None
         for each in (*indices, *kept):
             move_before(each, run[0])
