@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from ...dialects.element import element_bytes
 from ...dialects.loop import BlockOp, LoadOp
-from ...dialects.multiprocessor import BANK_BYTES, BANKS
 from ...dialects.target import Target
 from ...passes.analysis.access import is_argument
 from ...passes.analysis.nest import buffer_name
@@ -19,7 +18,7 @@ from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole, Limit
 from ..structure.strides import Access, accesses
-from ._gpu_copies import Apart, SharedCopy, bring
+from ._gpu_copies import Reads, SharedCopy, bring, rows_for
 from ._gpu_factors import UNKNOWN_THREADS
 from ._turned import turned_axes
 
@@ -135,8 +134,7 @@ def write_gpu_turned(draft: Draft, plan: GpuTurnedPlan) -> None:
 
 def _stage(draft: Draft, plan: GpuTurnedPlan, buffer: str, layout: tuple[str, ...]) -> str:
     """A copy of a buffer for shared memory, whose rows start in other banks; its block."""
-    per_bank = max(1, BANK_BYTES // plan.element_bytes)
-    apart = Apart.rows(len(layout), BANKS * per_bank, per_bank)
+    apart = rows_for(Reads.COLUMNS, len(layout) - 2, plan.element_bytes)
     copy = SharedCopy(buffer, f"{plan.name}_{buffer}_tile", layout, apart)
     copy.read_by(draft, plan.name)
     copy.keep_apart(draft)
