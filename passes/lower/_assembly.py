@@ -19,7 +19,7 @@ from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_opera
 
 from ...dialects import kernel
 from ...dialects.buffers import element_of_buffer, scope_of
-from ...dialects.element import element_bytes
+from ...dialects.element import FLOAT32_BYTES, element_bytes
 from ...dialects.kernel.ptx import (
     ADDRESS,
     ASKED,
@@ -33,10 +33,9 @@ from ...dialects.kernel.ptx import (
     Ptx,
     PtxOp,
 )
-from ._instruction_order import PRODUCT, WORD_BYTES, at, joined_loads, load, turned_rows
+from ...dialects.multiprocessor import VECTOR
+from ._instruction_order import PRODUCT, at, joined_loads, load, turned_rows
 
-VECTOR_WORDS = 4
-"""Registers that one access to shared memory fills at most."""
 _COMMIT = "cp.async.commit_group;"
 _MOST_OPERANDS = 512
 """Operands of a block at most: NVRTC 13.0 takes 0.25 s for one of 400, 1.6 s for one of 800, 9 s for one of 2,000."""
@@ -277,7 +276,7 @@ class Assembly:
         fixed, at = self._place(op)
         address = self._addresses.setdefault((op.buffer, fixed), f"{ADDRESS}{len(self._addresses)}")
         align = op.align.data if op.align else 0
-        chunks = list(kernel.chunks(lanes, WORD_BYTES, align, (VECTOR_WORDS, VECTOR_WORDS // 2)))
+        chunks = list(kernel.chunks(lanes, FLOAT32_BYTES, align, (VECTOR, VECTOR // 2)))
         scalars = self._scalars.setdefault((address, _words_divided(op.buffer, fixed)), {})
         loaded, values, result = self._loaded, self._values, op.value
 
@@ -415,7 +414,7 @@ def around(op: Operation | None, block: Block | None) -> Operation | None:
 def _words_divided(buffer: SSAValue, terms: Sequence[tuple[SSAValue, int]]) -> int:
     """Return how many words an address is known to be a multiple of, as one access may fill so many."""
     assert isinstance(buffer.owner, kernel.AllocOp)
-    whole = math.gcd(VECTOR_WORDS, buffer.owner.align_bytes // WORD_BYTES)
+    whole = math.gcd(VECTOR, buffer.owner.align_bytes // FLOAT32_BYTES)
     return math.gcd(whole, *(factor * multiple_of(value) for value, factor in terms))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-WORD_BYTES = 4
-"""Bytes of a register."""
+from ...dialects.element import FLOAT32_BYTES
+
 PRODUCT = "fma.rn.f32 "
 _FAR = 128
 """Instructions between loads of neighbours that become one load, at most: its registers are taken for as long."""
@@ -20,7 +20,7 @@ def load(address: str, place: int, registers: Sequence[str]) -> str:
     """Return the instruction that loads the element `place` behind an address, and those after it."""
     lanes = f".v{len(registers)}" if len(registers) > 1 else ""
     into = f"{{{', '.join(registers)}}}" if lanes else registers[0]
-    return f"ld.shared{lanes}.f32 {into}, {at(address, WORD_BYTES * place)};"
+    return f"ld.shared{lanes}.f32 {into}, {at(address, FLOAT32_BYTES * place)};"
 
 
 def at(address: str, offset: int) -> str:
