@@ -314,10 +314,10 @@ class Assembly:
 
     def _compute(self, op: Operation) -> None:
         """Note what is computed before the run, for a branch perhaps, which others may have computed already."""
-        (result,) = op.results
-        key = (op.name, *map(self._first_of, op.operands), *op.properties.items())
-        if (first := self._computed.setdefault(key, result)) is not result:
-            self._same[result] = first
+        computed = (op.name, *map(self._first_of, op.operands), *op.properties.items())
+        for result in op.results:
+            if (first := self._computed.setdefault((result.index, *computed), result)) is not result:
+                self._same[result] = first
 
     def _first_of(self, value: SSAValue) -> SSAValue:
         return self._same.get(value, value)
@@ -356,9 +356,9 @@ class Assembly:
         """Insert the operation of PTX, and what copies in it take, before an operation of the kernel."""
         here = InsertPoint.before(before)
         for op in self._before:
-            (result,) = op.results
-            if result in self._same:  # it goes with its branch
-                result.replace_all_uses_with(self._same[result])
+            if all(result in self._same for result in op.results):  # it goes with its branch
+                for result in op.results:
+                    result.replace_all_uses_with(self._same[result])
             else:
                 move_before(op, before)
         asked = {self._all_of(conditions, here): register for conditions, register in self._asked.items()}
