@@ -93,7 +93,7 @@ class _Block:
         """Yield what an address is behind that of a buffer; an index that only copies take need have no name."""
         for term, factor in each.terms:
             index = self._values[term]
-            if each.kind != ADDRESS:
+            if each.kind != ADDRESS and factor == 1:
                 (place,) = places_of(self._p, self._values[each.operand], index, 0, 1, 1)
                 yield place_text(place)
             else:

@@ -232,14 +232,11 @@ class PtxOp(IRDLOperation):
         types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
         return cls(parser.resolve_operands(operands, types, at), code)
 
-    def addressed_by(self, index: SSAValue) -> SSAValue | None:
-        """Return the buffer that an index alone is the place of an element of, if it is one buffer."""
-        number = self.values.index(index)
-        alone = {each.operand for each in self.code.data.inputs if each.terms == ((number, 1),)}
-        others = any(number in dict(each.terms) for each in self.code.data.inputs if len(each.terms) > 1)
-        return self.values[alone.pop()] if len(alone) == 1 and not others else None
-
     def verify_(self) -> None:
+        for kind in KINDS:
+            names = [each.register for each in self.code.data.inputs_of(kind)]
+            if names != [f"{kind}{number}" for number in range(len(names))]:
+                raise VerifyException(f"registers {kind} are numbered from 0 in their order, got {', '.join(names)}")
         for each in self.code.data.inputs:
             self._verify_input(each)
         for output in self.code.data.outputs:

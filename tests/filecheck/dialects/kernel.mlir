@@ -371,3 +371,12 @@ func.func @no_index(%s: memref<64xf32, "shared">, %i: i32) {
 }
 
 // CHECK: the place of p0 is a sum of multiples of indices
+
+// -----
+
+func.func @gap(%s: memref<64xf32, "shared">) {
+  lw_kernel.ptx [p0 = %s[], p2 = %s[]] { } [] temporaries 0 : memref<64xf32, "shared">
+  func.return
+}
+
+// CHECK: registers p are numbered from 0 in their order, got p0, p2
