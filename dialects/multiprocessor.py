@@ -13,6 +13,8 @@ BANKS = 32
 """Banks of shared memory, on every GPU of NVIDIA's (CUDA C++ Programming Guide, compute capabilities)."""
 BANK_BYTES = 4
 """Bytes that a bank gives in a cycle."""
+GPU_LINE_BYTES = 128
+"""A line of a GPU's caches, which a warp's neighbours of 4 bytes fill (CUDA C++ Programming Guide, device memory)."""
 VECTOR = WIDEST_ACCESS_BYTES // FLOAT32_BYTES
 """Elements of float32 that a thread moves at once, at most."""
 MAX_THREADS_PER_BLOCK = 1024

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 
 from ..dialects.graph import ApplyOp
 from ..dialects.target import Target
+from ..search.sketch.foreign_rules import are_own_rules
 from ..storage.binary_cache import BinaryCache
 from ..storage.code_digest import code_digest
 from ..storage.folders import cache_folder
@@ -20,13 +21,14 @@ from .operator import HEADS, kind_of
 def processes_ahead(backend: str, net: Network, target: Target, processes: int | None) -> Iterator[list[BuildProcess]]:
     """Start the processes that will compile a network's kernels; none where its like was compiled here before.
 
-    A process takes a second to import what it needs (Xeon at 2.1 GHz), and so do the passes from a network to its
-    kernels, which are known then.
+    None either where rules of somebody else may choose schedules, as such kernels are compiled here. A process takes a
+    second to import what it needs (Xeon at 2.1 GHz), and so do the passes from a network to its kernels, which are
+    known then.
     """
     forms = _distinct(net)
     count = min(processes_at_once(processes), len(forms))
     started: list[BuildProcess] = []
-    if count < 2 or len(forms) <= FEW:
+    if count < 2 or len(forms) <= FEW or not are_own_rules():
         yield started
         return
     store = BinaryCache(cache_folder("kernels"))

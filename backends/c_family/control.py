@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import cast
 
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import IntAttr, IntegerAttr
 from xdsl.ir import Block, Operation
 
 from ...dialects import kernel
+from ...passes.analysis.unrolling import even_factor, factor_of, unroll_factor, unrolled_instructions
 from ..unsupported import UnsupportedError
 from .expression import Expr
 from .printer import Handler, KernelPrinter
-from .unrolling import even_factor, unroll_factor, unrolled_instructions
 
 
 def loop(p: KernelPrinter, op: Operation) -> None:
@@ -39,19 +38,13 @@ def loop(p: KernelPrinter, op: Operation) -> None:
         name = p.names.fresh(counter.name_hint or "i")
         p.define_literal(counter, [Expr(name, natural=lowest is not None and lowest >= 0)])
         following = f"++{name}" if by_text == "1" else f"{name} += {by_text}"
-        before, assembled = len(p.lines), p.assembled
+        before = len(p.lines)
         with p.braces(f"for ({p.type_of('index')} {name} = {start}; {name} < {end_text}; {following})"):
             _body(p, body)
-        instructions = p.assembled - assembled
-        if unroll is not None:
-            factor = factor_of(unroll) or trips or 1
-        else:
-            factor = 1 if trips is None else _wanted_factor(p, body, trips, len(p.lines) - before - 2)
-            if instructions and trips is not None and trips * instructions <= _MOST_ASSEMBLED:
-                factor = trips
-            if factor > 1 or instructions:
+        if unroll is None and trips is not None:
+            factor = _wanted_factor(p, body, trips, len(p.lines) - before - 2)
+            if factor > 1:
                 p.lines.insert(before, f"{p.indent}{p.language.unroll(None if factor == trips else factor)}")
-        p.assembled += (factor - 1) * instructions
 
 
 def _wanted_factor(p: KernelPrinter, body: Block, trips: int, statements: int) -> int:
@@ -73,22 +66,12 @@ def _trips(bounds: list[int | None]) -> int | None:
     return max(0, -(-(end - first) // by))
 
 
-_MOST_ASSEMBLED = 1200
-"""Instructions of assembly that a loop is unrolled whole to, where the compiler would have seen to it: NVIDIA's does to
-1,100. Left as loops four kernels of two to seven such iterations took 1.05 to 1.17 times as long (an H200)."""
 _KEEPS_LOOP = (scf.ForOp, kernel.BarrierOp, kernel.ArriveOp, kernel.ClusterBarrierOp)
 """Operations for which a loop's compiler is not asked to unroll it."""
 
 
 def _is_number(expression: Expr) -> bool:
     return expression.number is not None
-
-
-def factor_of(attribute: object) -> int | None:
-    """Return the factor of a loop's attribute; None where it is unrolled whole."""
-    if isinstance(attribute, IntegerAttr):
-        return int(attribute.value.data)
-    return attribute.data if isinstance(attribute, IntAttr) else None
 
 
 def branch(p: KernelPrinter, op: Operation) -> None:

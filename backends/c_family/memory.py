@@ -5,29 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import kernel
-from ...dialects.target import WIDEST_ACCESS_BYTES
+from ...dialects.kernel import Chunk
+from ...passes.analysis.initial_values import initial_value
 from ..unsupported import UnsupportedError
 from .expression import ADD, Expr, Place, ternary
 from .index_arithmetic import terms
-from .initializers import initial_value
 from .printer import Buffer, Handler, KernelPrinter
 from .types import bytes_of, element_name
 
 _SUM = re.compile(r" [-+] ")
 _BRACKETS = re.compile(r"\[[^][]*\]|\([^()]*\)")
-
-
-class Chunk(NamedTuple):
-    """Lanes `first` to `first + lanes` of a vector, moved by one access."""
-
-    first: int
-    lanes: int
 
 
 def load(p: KernelPrinter, op: Operation) -> None:
@@ -219,13 +211,7 @@ def place_text(place: Place) -> str:
 
 def split(p: KernelPrinter, kind: str, lanes: int, align: int) -> Iterator[Chunk]:
     """Cut a vector whose first lane is aligned to `align` bytes into what one access can move."""
-    size, first = bytes_of(kind), 0
-    widths = [width for width in p.language.vector_widths(kind) if width * size <= WIDEST_ACCESS_BYTES]
-    while first < lanes:
-        known = math.gcd(align, first * size) if align else size
-        width = next((w for w in widths if first + w <= lanes and known % (w * size) == 0), 1)
-        yield Chunk(first, width)
-        first += width
+    return kernel.chunks(lanes, bytes_of(kind), align, p.language.vector_widths(kind))
 
 
 def register(buffer: Buffer, place: Place) -> str:

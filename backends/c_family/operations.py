@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import arith, math, vector
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, f32
+from xdsl.dialects.builtin import IntegerAttr, f32
 from xdsl.dialects.utils import FastMathFlag
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
 
 from ...dialects import kernel
 from ...dialects.kernel import FLOAT_PREDICATES, INTEGER_PREDICATES
@@ -174,17 +174,10 @@ def constant(p: KernelPrinter, op: Operation) -> None:
     """Handle a constant: its literal, wherever it is used."""
     value, result = op.properties["value"], op.results[0]
     kind, lanes = element_name(result.type), kernel.lanes_of(result.type)
-    p.define_literal(result, [p.literal(number, kind) for number in constant_lanes(value, lanes)])
-
-
-def constant_lanes(value: Attribute, lanes: int) -> list[int | float]:
-    """Return a constant's numbers."""
-    if isinstance(value, IntegerAttr | FloatAttr):
-        return [value.value.data] * lanes
-    if isinstance(value, DenseIntOrFPElementsAttr):
-        numbers = list(value.get_values())
-        return [cast(float, number) for number in numbers * (lanes // len(numbers))]
-    raise UnsupportedError(f"GPU backends print no constant {value}")
+    numbers = kernel.constant_lanes(value, lanes)
+    if numbers is None:
+        raise UnsupportedError(f"GPU backends print no constant {value}")
+    p.define_literal(result, [p.literal(number, kind) for number in numbers])
 
 
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}

@@ -69,8 +69,6 @@ class KernelPrinter:
         """Buffers in global memory that are not `restrict`, and that barriers order."""
         self.maps: dict[object, str] = {}
         """Names of the tensor maps that the kernel takes, by what they are made of."""
-        self.assembled = 0
-        """Instructions of assembly so far, which a compiler cannot weigh when it unrolls."""
         self.done: set[Operation] = set()
         """Operations that another one was printed with."""
         self.used: dict[SSAValue, None] = {}

@@ -14,8 +14,6 @@ from ..c_family.memory import place_text, places_of
 from ..c_family.printer import Handler, KernelPrinter
 from ..unsupported import UnsupportedError
 
-ARITHMETIC = "arith."
-"""Prefix of operations without effects: of index arithmetic, that may be done where nobody asks for it."""
 _COPY = """\
 // Copy {size} bytes to shared memory while the thread goes on.
 __device__ __forceinline__ void {name}(void* shared, const void* global) {{
@@ -57,7 +55,7 @@ _FORMS = {
 
 def helper(name: str, size: str) -> str:
     """Return the function that copies `size` bytes."""
-    return _FORMS[name].format(name=f"{name}_{size}", size=size, instruction=instruction(int(size)))
+    return _FORMS[name].format(name=f"{name}_{size}", size=size, instruction=kernel.copy_instruction(int(size)))
 
 
 def branch(p: KernelPrinter, op: Operation) -> None:
@@ -67,26 +65,11 @@ def branch(p: KernelPrinter, op: Operation) -> None:
     some ten instructions a copy become five.
     """
     assert isinstance(op, scf.IfOp)
-    if holds_copies_alone(op):
+    if kernel.holds_copies_alone(op):
         for inner, asked in copies_in(p, op):
             _copy(p, inner, asked)
     else:
         control.branch(p, op)
-
-
-def _inside(op: scf.IfOp) -> list[Operation]:
-    return [inner for inner in op.true_region.block.ops if not isinstance(inner, scf.YieldOp)]
-
-
-def holds_copies_alone(op: scf.IfOp) -> bool:
-    """True for an if around copies, which may be under another one each, and what is computed for them."""
-    inside = [inner for inner in _inside(op) if not inner.name.startswith(ARITHMETIC)]
-    if not inside or op.results or op.false_region.blocks:
-        return False
-    return all(
-        isinstance(inner, kernel.AsyncCopyOp) or (isinstance(inner, scf.IfOp) and holds_copies_alone(inner))
-        for inner in inside
-    )
 
 
 def copies_in(p: KernelPrinter, op: scf.IfOp, around: str = "") -> Iterator[tuple[kernel.AsyncCopyOp, str]]:
@@ -94,7 +77,7 @@ def copies_in(p: KernelPrinter, op: scf.IfOp, around: str = "") -> Iterator[tupl
     asked = p.atoms(op.cond)[0].text
     if around:
         asked = p.variable("i1", "asked", Expr(f"{around} && {asked}", BOTH)).text
-    for inner in _inside(op):
+    for inner in kernel.operations_inside(op):
         if isinstance(inner, kernel.AsyncCopyOp):
             yield inner, asked
         elif isinstance(inner, scf.IfOp):
@@ -128,8 +111,7 @@ def _print_copy(p: KernelPrinter, op: kernel.AsyncCopyOp, name: str, conditions:
 
 def copied_places(p: KernelPrinter, op: kernel.AsyncCopyOp) -> tuple[Place, Place]:
     """Return where a copy begins to write and to read, and note that it does."""
-    if p.language.compute_capability < 80:  # type: ignore[attr-defined]
-        raise UnsupportedError("sm_80 is the first architecture that copies to shared memory by itself")
+    require_copies(p)
     (read,) = places_of(p, op.source, op.source_index, op.source_offset.data, 1, 1)
     (write,) = places_of(p, op.target, op.target_index, op.target_offset.data, 1, 1)
     p.stored.add(op.target)
@@ -137,9 +119,10 @@ def copied_places(p: KernelPrinter, op: kernel.AsyncCopyOp) -> tuple[Place, Plac
     return write, read
 
 
-def instruction(size_bytes: int) -> str:
-    """Return the instruction that copies; past the first-level cache where the hardware can."""
-    return f"cp.async.{'cg' if size_bytes == 16 else 'ca'}.shared.global"
+def require_copies(p: KernelPrinter) -> None:
+    """UnsupportedError where the device does not copy to shared memory by itself."""
+    if p.language.compute_capability < 80:  # type: ignore[attr-defined]
+        raise UnsupportedError("sm_80 is the first architecture that copies to shared memory by itself")
 
 
 def commit(p: KernelPrinter, op: Operation) -> None:

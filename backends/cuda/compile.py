@@ -8,6 +8,7 @@ from ...dialects.gpu_models import DEFAULTS
 from ...dialects.kernel import WarpGroupProductOp
 from ...dialects.target import target_of
 from ...dialects.walk import operations_in
+from ...passes.lower.assemble_products import assemble_products
 from ..c_family.artifact import Artifact
 from ..c_family.kernel_source import KernelSource
 from ..c_family.source import print_module
@@ -18,12 +19,13 @@ from .operations import own_operations
 
 
 def print_cuda(module: ModuleOp) -> KernelSource:
-    """Print a kernel-level module as CUDA C."""
+    """Print a kernel-level module as CUDA C; products become PTX in it."""
     return print_for(module, _capability(module))
 
 
 def print_for(module: ModuleOp, capability: int) -> KernelSource:
-    """Print a kernel-level module as CUDA C for a compute capability, such as 90 for sm_90."""
+    """Print a kernel-level module as CUDA C for a compute capability, such as 90; products become PTX in it."""
+    assemble_products(module)
     return print_module(module, Cuda(capability), own_operations(capability), STATIC_SHARED_BYTES)
 
 

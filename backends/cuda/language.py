@@ -6,17 +6,18 @@ import math
 from collections.abc import Mapping, Sequence, Set
 
 from ...dialects import kernel
+from ...passes.analysis.unrolling import UNROLLED_INSTRUCTIONS
 from ..c_family.expression import ATOM, UNARY, Expr, call, cast_to
 from ..c_family.language import Language
 from ..c_family.types import bytes_of
 from ..unsupported import UnsupportedError
 from .arrival import HELPERS as ARRIVAL_HELPERS
-from .assembly import SHARED_PLACE
 from .async_copy import helper as async_copy_helper
 from .bulk_copy import helper as bulk_copy_helper
 from .dependent import SINCE, WAIT
 from .matrix import helper as matrix_helper
 from .narrow import NARROW
+from .ptx import SHARED_PLACE
 from .remainder import HELPER as REMAINDER_HELPER
 from .transpose import HELPER as TRANSPOSE_HELPER
 from .warp_group import helper as warp_group_helper
@@ -100,12 +101,7 @@ class Cuda(Language):
     long_suffix = "LL"
     thread_axes = {axis: f"(int){axis}" for axis in kernel.THREAD_AXES}
     zeros = "{}"
-    unrolled_instructions = 200
-    """NVRTC unrolls innermost loops up to about so many instructions, and whole up to about twice as many.
-
-    Left to itself it unrolls a loop around unrolled ones less than around written copies, as it counts accesses to
-    arrays that are registers later: a product's step of 32 multiply-adds and 5 loads twice, where it did so four times.
-    """
+    unrolled_instructions = UNROLLED_INSTRUCTIONS
 
     def __init__(self, compute_capability: int = 0) -> None:
         self.compute_capability = compute_capability

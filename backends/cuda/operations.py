@@ -13,11 +13,10 @@ from ..c_family.printer import Handler, KernelPrinter
 from ..c_family.types import element_name
 from . import dot
 from .arrival import ARRIVALS
-from .assembled import assembled
 from .async_copy import ASYNC_COPIES
 from .bulk_copy import BULK_COPIES
-from .language import Cuda
 from .matrix import MATRICES
+from .ptx import ptx
 from .remainder import remainder
 from .transpose import transpose_quad
 from .warp_group import WARP_GROUPS
@@ -27,13 +26,13 @@ def own_operations(compute_capability: int) -> Mapping[type[Operation], Handler]
     """Return what prints them for a compute capability, such as 90 for sm_90."""
     dots = dot.DOT_PRODUCTS if compute_capability >= dot.OLDEST else {}
     own: dict[type[Operation], Handler] = {
+        kernel.PtxOp: ptx,
         kernel.ShuffleOp: shuffle,
         kernel.TransposeQuadOp: transpose_quad,
         arith.RemUIOp: remainder,
     }
     return {
         **own,
-        **assembled(Cuda.unrolled_instructions),
         **ARRIVALS,
         **ASYNC_COPIES,
         **MATRICES,

@@ -19,6 +19,7 @@ from .kernel_functions import Array, dtype_of, function_of
 from .kernel_program import Handler, Program, Step, constant_value, nothing, unwritten
 from .launch import launch
 from .loop import InterpretationError
+from .ptx import without_ptx
 
 
 def run_kernel(module: ModuleOp | func.FuncOp, inputs: Sequence[Array], order: int = 0) -> list[Array]:
@@ -28,7 +29,7 @@ def run_kernel(module: ModuleOp | func.FuncOp, inputs: Sequence[Array], order: i
     of a buffer; what no operation has written reads as NaN, or as the least integer. Blocks of threads that count each
     other run in an order that is drawn from `order`.
     """
-    function = module if isinstance(module, func.FuncOp) else _only_function(module)
+    function = without_ptx(module if isinstance(module, func.FuncOp) else _only_function(module))
     block = function.body.block
     marks = function.arg_attrs.data if function.arg_attrs is not None else ()
     outputs = [isinstance(mark.data.get("lw.output"), UnitAttr) for mark in marks] or [False] * len(block.args)

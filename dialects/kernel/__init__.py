@@ -12,7 +12,16 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from .arrival import COUNTERS, ArriveOp, counters_type
-from .async_copy import ASYNC_BYTES, AsyncCopyOp, CommitOp, WaitOp
+from .async_copy import (
+    ARITHMETIC,
+    ASYNC_BYTES,
+    AsyncCopyOp,
+    CommitOp,
+    WaitOp,
+    copy_instruction,
+    holds_copies_alone,
+    operations_inside,
+)
 from .bulk_copy import (
     BLOCK_AXES,
     BULK_COPIES_SINCE,
@@ -44,15 +53,18 @@ from .memory import (
     BACKWARDS,
     SHARED_ALIGNMENT,
     AllocOp,
+    Chunk,
     GatherOp,
     LoadOp,
     PrefetchOp,
     ScatterOp,
     StoreOp,
+    chunks,
     shared_offsets,
 )
+from .ptx import PtxAttr, PtxOp, is_local_floats
 from .tile import TileLoadOp, TileProductOp, TileStartOp
-from .types import INDEX, element_of, int_attr, lanes_of, mask_type, numbers_of, vector_of
+from .types import INDEX, constant_lanes, element_of, int_attr, lanes_of, mask_type, numbers_of, vector_of
 from .warp_group import (
     ATOM_ROWS,
     ProxyFenceOp,
@@ -64,6 +76,7 @@ from .warp_group import (
 )
 
 __all__ = [
+    "ARITHMETIC",
     "ASYNC_BYTES",
     "ATOM_ROWS",
     "BACKWARDS",
@@ -88,6 +101,7 @@ __all__ = [
     "BarrierInitOp",
     "BarrierOp",
     "BulkCopyOp",
+    "Chunk",
     "ClusterBarrierOp",
     "ClusterMeetOp",
     "CommitOp",
@@ -105,6 +119,8 @@ __all__ = [
     "ParallelOp",
     "PrefetchOp",
     "ProxyFenceOp",
+    "PtxAttr",
+    "PtxOp",
     "ScatterOp",
     "SelectOp",
     "SharedMatrix",
@@ -122,12 +138,18 @@ __all__ = [
     "WarpGroupWaitOp",
     "array_problem",
     "box_problem",
+    "chunks",
+    "constant_lanes",
+    "copy_instruction",
     "counters_type",
     "element_of",
+    "holds_copies_alone",
     "int_attr",
+    "is_local_floats",
     "lanes_of",
     "mask_type",
     "numbers_of",
+    "operations_inside",
     "shared_offsets",
     "vector_of",
     "walk_problem",
@@ -174,6 +196,7 @@ LwKernel = Dialect(
         TileLoadOp,
         TileProductOp,
         TileStartOp,
+        PtxOp,
     ],
-    [],
+    [PtxAttr],
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType, IntAttr, MemRefType, i1
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operand_def, prop_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -16,6 +19,13 @@ from .types import INDEX
 
 ASYNC_BYTES = (4, 8, 16)
 """Bytes that one `cp.async` copies (PTX ISA, data movement instructions)."""
+ARITHMETIC = "arith."
+"""Prefix of operations without effects: of index arithmetic, that may be done where nobody asks for it."""
+
+
+def copy_instruction(size_bytes: int) -> str:
+    """Return the instruction of PTX that copies; past the first-level cache where the hardware can."""
+    return f"cp.async.{'cg' if size_bytes == 16 else 'ca'}.shared.global"
 
 
 @irdl_op_definition
@@ -104,6 +114,22 @@ class AsyncCopyOp(IRDLOperation):
             lanes,
             condition,
         )
+
+
+def holds_copies_alone(op: scf.IfOp) -> bool:
+    """True for an if around copies, which may be under another one each, and what is computed for them."""
+    inside = [inner for inner in operations_inside(op) if not inner.name.startswith(ARITHMETIC)]
+    if not inside or op.results or op.false_region.blocks:
+        return False
+    return all(
+        isinstance(inner, AsyncCopyOp) or (isinstance(inner, scf.IfOp) and holds_copies_alone(inner))
+        for inner in inside
+    )
+
+
+def operations_inside(op: scf.IfOp) -> Iterator[Operation]:
+    """The operations that are done where a condition holds."""
+    return (inner for inner in op.true_region.block.ops if not isinstance(inner, scf.YieldOp))
 
 
 @irdl_op_definition

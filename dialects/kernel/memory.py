@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from math import prod
+from collections.abc import Iterable, Iterator, Sequence
+from math import gcd, prod
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntAttr, MemRefType, StringAttr, VectorType, i64
 from xdsl.ir import Attribute, SSAValue
@@ -26,6 +27,7 @@ from xdsl.utils.exceptions import VerifyException
 from ..attributes import parse_label
 from ..element import element_bytes
 from ..names import check_name
+from ..target import WIDEST_ACCESS_BYTES
 from .address import parse_address, parse_lanes, print_address, print_lanes
 from .types import INDEX, element_of, lanes_of, mask_type
 
@@ -43,6 +45,27 @@ def shared_offsets(allocations: Iterable[AllocOp]) -> tuple[dict[AllocOp, int], 
         size = prod(kind.get_shape()) * element_bytes(kind.element_type)
         end = -(-(offsets[alloc] + size) // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
     return offsets, end
+
+
+class Chunk(NamedTuple):
+    """Lanes `first` to `first + lanes` of a vector, moved by one access."""
+
+    first: int
+    lanes: int
+
+
+def chunks(lanes: int, size: int, align: int, widths: Sequence[int]) -> Iterator[Chunk]:
+    """Cut a vector of elements of `size` bytes, whose first is aligned to `align` bytes, into what one access moves.
+
+    `widths` are the numbers of elements that one can move, widest first.
+    """
+    first = 0
+    widths = [width for width in widths if width * size <= WIDEST_ACCESS_BYTES]
+    while first < lanes:
+        known = gcd(align, first * size) if align else size
+        width = next((w for w in widths if first + w <= lanes and known % (w * size) == 0), 1)
+        yield Chunk(first, width)
+        first += width
 
 
 @irdl_op_definition

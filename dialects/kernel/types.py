@@ -5,7 +5,17 @@ from __future__ import annotations
 from functools import cache
 from typing import cast
 
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntAttr, IntegerType, VectorType, i1
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntAttr,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+    i1,
+)
 from xdsl.ir import Attribute, Operation
 
 INDEX = IndexType()
@@ -35,6 +45,16 @@ def vector_of(element: Attribute, lanes: int) -> VectorType[Attribute]:
 def numbers_of(op: Operation, name: str) -> tuple[int, ...]:
     """Return the numbers of an array property, as of the lanes that a shuffle picks."""
     return cast("DenseArrayBase[IntegerType]", op.properties[name]).get_values()
+
+
+def constant_lanes(value: Attribute, lanes: int) -> list[int | float] | None:
+    """Return the numbers of a constant, one for each lane; None for an attribute that is no constant of a kernel."""
+    if isinstance(value, IntegerAttr | FloatAttr):
+        return [value.value.data] * lanes
+    if isinstance(value, DenseIntOrFPElementsAttr):
+        numbers = list(value.get_values())
+        return [cast(float, number) for number in numbers * (lanes // len(numbers))]
+    return None
 
 
 @cache

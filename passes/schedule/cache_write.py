@@ -190,7 +190,7 @@ class CacheWrite(Primitive[Plan]):
         return layout.shape, layout.forward()
 
     def describe(self) -> str:
-        buffer = f"{self.buffer} " if self.buffer != self.block else ""
+        buffer = f"{self.buffer} " if self.buffer not in ("", self.block) else ""
         return f"Let {self.block} write {buffer}to {scope_in_words(self.scope)}, and copy it out afterwards."
 
     @classmethod

@@ -123,6 +123,11 @@ class Loop:
     trips: Array
 
 
+def in_all(moved: Sequence[Sequence[Array]]) -> list[Array]:
+    """Return the bytes of all operands, `(n,)`, that `bytes_into` finds to be moved into each cache."""
+    return [np.asarray(sum(each)) for each in moved]
+
+
 def bytes_into(
     caches: Sequence[float],
     operands: Sequence[Operand],
@@ -130,21 +135,8 @@ def bytes_into(
     loops: Sequence[Loop],
     ways: Sequence[int] = (),
     kept: Sequence[float] = (),
-) -> list[Array]:
-    """Return the bytes that loops around a tile, the innermost first, move into caches of some sizes, each `(n,)`."""
-    each = bytes_of_each(caches, operands, cover, loops, ways, kept)
-    return [np.asarray(sum(one)) for one in each]
-
-
-def bytes_of_each(
-    caches: Sequence[float],
-    operands: Sequence[Operand],
-    cover: Mapping[str, Array],
-    loops: Sequence[Loop],
-    ways: Sequence[int] = (),
-    kept: Sequence[float] = (),
 ) -> list[list[Array]]:
-    """Return the same of each operand: what loops around a tile, the innermost first, move of it into each cache.
+    """Return the bytes of each operand, `(n,)`, that loops around a tile, innermost first, move into each cache.
 
     `cover` are the iterations of each axis in the tile. An operand that does not move along a loop is moved once for
     all its iterations where what one of them touches fits the cache; one that does has what iterations share once.

@@ -8,7 +8,7 @@ from math import gcd, prod
 import numpy.typing as npt
 
 from ...dialects.kernel import ATOM_ROWS, MOST_BOX
-from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
+from ...dialects.multiprocessor import CLOCK_HZ, GPU_LINE_BYTES, multiprocessor_of
 from ..sketch import arrays as np
 from ..sketch.hole import Columns
 from .gpu_model import BARRIER_CYCLES, GLOBAL_LATENCY, MEMORY_BYTES_PER_S
@@ -31,8 +31,6 @@ LINE_CYCLES = 1.75
 """Cycles of a multiprocessor for a line of the second-level cache. Rows of 4112 bytes, whose 128 for a fill lie in two
 lines, take 1.6 to 1.9 a line on an H200, in three forms of tiles of products of 1024 x 1536 x 2056, by 128 blocks;
 by 92 of 237 x 2208 x 5712 1.38, by 210 of 283 x 6720 x 688 1.6: all multiprocessors together get so many, about 75."""
-LINE_BYTES = 128
-"""Bytes of such a line."""
 CLUSTER_MEET_CYCLES = 50
 """Cycles of a fill that two blocks of a cluster wait for each other. Products of 1024 x 1536 x 2048 and of 1024, which
 do not wait for the cache, take 0.9 and 0.4 us more on an H200 with what they share, of 32 and 16 fills."""
@@ -85,7 +83,7 @@ class GroupModel(TensorModel):
     resident: str = ""
     bulk: bool = False
     turned: tuple[bool, bool] = (False, False)
-    row_bytes: tuple[int, int] = (LINE_BYTES, LINE_BYTES)
+    row_bytes: tuple[int, int] = (GPU_LINE_BYTES, GPU_LINE_BYTES)
     run: int = 0
     tail: bool = False
     walked: bool = False
@@ -190,7 +188,7 @@ class GroupModel(TensorModel):
     @property
     def _is_by_lines(self) -> bool:
         """True for products to which the rates of bytes and of lines by the copy engine apply."""
-        whole = not any(stride % LINE_BYTES for stride in self.row_bytes)
+        whole = not any(stride % GPU_LINE_BYTES for stride in self.row_bytes)
         least = CORRECTED_FLOPS if self.walked else LEAST_FLOPS
         return self.bulk and (whole or 2 * self.batch * prod(self.rows) * self.depth > least)
 
@@ -245,8 +243,8 @@ class GroupModel(TensorModel):
         sides = zip(self._tile(c), self.turned, self.row_bytes, (across, down), strict=True)
         for tile, turned, stride, blocks in sides:
             rows, length = (fill, tile) if turned else (tile, fill)
-            beside = LINE_BYTES - gcd(stride, LINE_BYTES)
-            found += rows / blocks * np.maximum(1.0, (length * self._bytes + beside) / LINE_BYTES)
+            beside = GPU_LINE_BYTES - gcd(stride, GPU_LINE_BYTES)
+            found += rows / blocks * np.maximum(1.0, (length * self._bytes + beside) / GPU_LINE_BYTES)
         return found
 
     def _distinct(self, c: Columns, resident: Array) -> Array:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ...dialects.target import LINE_BYTES
 from ..sketch import arrays as np
 from ..sketch.hole import Columns
-from .cache_traffic import KEPT, Operand, bytes_into, bytes_of_each
+from .cache_traffic import KEPT, Operand, bytes_into, in_all
 from .tile_model import (
     CYCLES_PER_S,
     FAR_L2,
@@ -212,7 +212,7 @@ class ProductModel(TileModel):
         levels += [(shared_bytes, MEMORY_BYTES_PER_CYCLE)] if shared_bytes else []
         touched = (*self.operands, self.result)
         ways = (L2_WAYS, 0)[: len(levels)]
-        moved = bytes_of_each([size for size, _ in levels], touched, self._register_tile(c), self._loops(c), ways)
+        moved = bytes_into([size for size, _ in levels], touched, self._register_tile(c), self._loops(c), ways)
         once = sum(float(operand.footprint(self._all)) for operand in touched)
         found, asked = np.zeros(len(c[self.lanes])), np.zeros(len(c[self.lanes]))
         for each, (size, rate) in zip(moved, levels, strict=True):
@@ -231,7 +231,9 @@ class ProductModel(TileModel):
     def _near(self, c: Columns) -> Array:
         """Cycles of what comes from the second-level cache."""
         touched = (*self.operands, self.result)
-        (moved,) = bytes_into([self.target.l1_bytes], touched, self._register_tile(c), self._loops(c), kept=(KEPT_L1,))
+        (moved,) = in_all(
+            bytes_into([self.target.l1_bytes], touched, self._register_tile(c), self._loops(c), kept=(KEPT_L1,))
+        )
         return np.asarray(moved / L2_BYTES_PER_CYCLE)
 
     def _begun(self, c: Columns) -> Array:
@@ -242,7 +244,7 @@ class ProductModel(TileModel):
             if len(operand.strides) < 2 or not self._has_runs(operand):
                 continue
             cycles = along if self.vector.name in operand.axes else ROW_RUN_CYCLES
-            moved = bytes_into(sizes, (operand,), self._register_tile(c), self._loops(c), (0, L2_WAYS))
+            moved = in_all(bytes_into(sizes, (operand,), self._register_tile(c), self._loops(c), (0, L2_WAYS)))
             once, apart = float(operand.footprint(self._all)), min(1.0, operand.strides[-2] / L1_WAY_BYTES)
             for place, (size, one) in enumerate(zip(sizes, moved, strict=True)):
                 if once > KEPT * size:

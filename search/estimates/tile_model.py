@@ -11,7 +11,7 @@ from ...dialects.target import LINE_BYTES
 from ..sketch import arrays as np
 from ..sketch.hole import Columns
 from ..structure.padding import PaddedWindow
-from .cache_traffic import KEPT, Operand, bytes_into
+from .cache_traffic import KEPT, Operand, bytes_into, in_all
 from .row_reuse import RowWindow, row_windows
 from .tile_shape import Array, TiledAxis, TileShape
 
@@ -189,7 +189,7 @@ class TileModel(TileShape):
         of_l1 = self.target.l1_bytes // L1_WAY_BYTES if self.sure else 0
         ways = (of_l1, L2_WAYS if self.asks_sets or self.sure else 0, 0)[: len(levels)]
         kept = (KEPT, STREAMED_KEPT, KEPT)[: len(levels)] if self.streamed else ()
-        moved = bytes_into([size for size, _ in levels], touched, cover, loops, ways, kept)
+        moved = in_all(bytes_into([size for size, _ in levels], touched, cover, loops, ways, kept))
         near, *far = [one / rate for one, (_, rate) in zip(moved, levels, strict=True)]
         ahead = self._panels_ahead(c)
         beyond = np.asarray(sum(far))

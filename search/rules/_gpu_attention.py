@@ -27,7 +27,6 @@ from ...passes.schedule.pipeline import Pipeline
 from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
-from ...passes.schedule.swizzle import Swizzle
 from ...passes.schedule.tensorize import Tensorize
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
@@ -36,7 +35,7 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Derived, Hole, Number
 from ..structure.attention import AttentionBlocks
 from ..structure.products import Factor, Product
-from ._gpu_copies import among_threads
+from ._gpu_copies import Reads, among_threads, place_rows, rows_for
 from ._gpu_joins import PART_AXIS, bind_part, share_threads
 
 THREADS = ("threadIdx.z", "threadIdx.y", "threadIdx.x")
@@ -413,9 +412,9 @@ class _Writer:
         """
         draft = self.draft
         if self.plan.bulk and place == self.place:
-            draft.do(Swizzle, block=copy)
+            place_rows(draft, copy, rows_for(Reads.MATRICES))
             return
         threads: Iterable[Number] = (self.plan.warps, ROW_LANES, COLUMN_LANES)
         own = draft.loops(copy, below=place)
         among_threads(draft, copy, own, dict(zip(THREADS, threads, strict=True)), factor.vector)
-        draft.do(Swizzle, block=copy)
+        place_rows(draft, copy, rows_for(Reads.MATRICES))

@@ -4,32 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import NamedTuple
 
-from ...dialects.multiprocessor import BANKS
+from ...dialects.element import FLOAT32_BYTES
+from ...dialects.multiprocessor import BANK_BYTES, BANKS
+from ...dialects.target import WIDEST_ACCESS_BYTES
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.storage_align import StorageAlign
+from ...passes.schedule.swizzle import Swizzle
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.gpu_tile import PADDING
+from ..estimates.sliced_model import ALIGNED
 from ..sketch.draft import Draft
 from ..sketch.hole import Number
 
 
+class Reads(Enum):
+    """Ways in which threads read what lies in shared memory, by which its rows lie (`rows_for`)."""
+
+    ROWS = auto()
+    """A thread reads vectors along a row, and neighbouring threads neighbouring rows."""
+    TERMS = auto()
+    """The same along the terms of a sum, of which slices of threads have eight each."""
+    VECTORS = auto()
+    """A thread reads vectors of rows whose length may be no multiple of theirs."""
+    COLUMNS = auto()
+    """Neighbouring threads read single elements along a column."""
+    MATRICES = auto()
+    """Warps read matrices, whose rows are as long as all banks."""
+
+
 class Apart(NamedTuple):
-    """Elements along a `dimension` of a copy begin `offset` behind a multiple of `factor`, as `StorageAlign` has it."""
+    """Elements along a `dimension` begin `offset` behind a multiple of `factor`, as `StorageAlign` has it.
+
+    Or rows along it have chunks of 16 bytes in another order each, where they are `swizzled` (`Swizzle`).
+    """
 
     dimension: int
-    factor: int
-    offset: int
+    factor: int = 1
+    offset: int = 0
+    swizzled: bool = False
 
-    @classmethod
-    def rows(cls, rank: int, factor: int = BANKS, offset: int = PADDING) -> Apart:
-        """Rows of a copy of so many dimensions: neighbouring ones begin in other banks, and vectors stay aligned."""
-        return cls(rank - 2, factor, offset)
+
+def rows_for(reads: Reads, dimension: int = 0, size: int = FLOAT32_BYTES) -> Apart:
+    """Return how rows along a `dimension`, of elements of `size` bytes, lie in shared memory: every rule asks here.
+
+    Neighbouring rows begin in other banks where threads read them at once, and vectors are aligned where they are read.
+    Of rows that are swizzled no dimension is asked.
+    """
+    match reads:
+        case Reads.ROWS:
+            return Apart(dimension, BANKS, PADDING)
+        case Reads.TERMS:
+            return Apart(dimension, ALIGNED, PADDING)
+        case Reads.VECTORS:
+            return Apart(dimension, WIDEST_ACCESS_BYTES // size)
+        case Reads.COLUMNS:
+            in_a_bank = max(1, BANK_BYTES // size)
+            return Apart(dimension, BANKS * in_a_bank, in_a_bank)
+        case Reads.MATRICES:
+            return Apart(dimension, swizzled=True)
+
+
+def place_rows(draft: Draft, block: str, apart: Apart) -> None:
+    """Have the rows of what a block writes to shared memory lie so."""
+    if apart.swizzled:
+        draft.do(Swizzle, block=block)
+    else:
+        draft.do(StorageAlign, block=block, axis=apart.dimension, factor=apart.factor, offset=apart.offset)
 
 
 @dataclass(frozen=True)
@@ -54,8 +101,7 @@ class SharedCopy:
     def keep_apart(self, draft: Draft) -> None:
         """Begin its rows where they are to."""
         if self.apart is not None:
-            axis, factor, offset = self.apart
-            draft.do(StorageAlign, block=self.label, axis=axis, factor=factor, offset=offset)
+            place_rows(draft, self.label, self.apart)
 
 
 def bring(

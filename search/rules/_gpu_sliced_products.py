@@ -30,14 +30,14 @@ from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.gpu_model import GpuModel
 from ..estimates.gpu_tile import Aligned, GpuAxis, GpuOperand, GpuReduce, Span
-from ..estimates.sliced_model import ALIGNED, SlicedModel, copied_at_once
+from ..estimates.sliced_model import SlicedModel, copied_at_once
 from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole, Kind
 from ..structure.anchor import Anchor, Operand, anchor_of
 from ..structure.kinds import contraction_of
 from ._ahead import may_be_packed_ahead
-from ._gpu_copies import Apart, SharedCopy, bring, in_registers, into_registers
+from ._gpu_copies import Reads, SharedCopy, bring, in_registers, into_registers, rows_for
 from ._gpu_division import Division, blocks_of_sum, joining_block, plan_division, sum_up, write_division
 from ._gpu_joins import loops_by_axis
 from ._gpu_large_tiles import LARGE_UNROLLED
@@ -355,7 +355,7 @@ def _copy(anchor: Anchor, operand: Operand, along_terms: bool) -> SharedCopy:
     """The copy of a factor, which threads read along terms or along columns; a gathered one has rows of its own."""
     columns, terms = anchor.spatial[-1].name, anchor.reduce[0].name
     layout = tuple(sorted(operand.axes, key=lambda axis: axis == columns)) if _is_gathered(operand, terms) else ()
-    apart = Apart.rows(len(layout or operand.indices), ALIGNED) if along_terms else None
+    apart = rows_for(Reads.TERMS, len(layout or operand.indices) - 2) if along_terms else None
     return SharedCopy(operand.name, f"{operand.name}_shared", layout, apart)
 
 

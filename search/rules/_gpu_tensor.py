@@ -21,7 +21,6 @@ from ...passes.schedule.pipeline import Pipeline
 from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
-from ...passes.schedule.swizzle import Swizzle
 from ...passes.schedule.tensorize import Tensorize
 from ...passes.schedule.transform_layout import TransformLayout
 from ...passes.schedule.unroll import Unroll
@@ -30,7 +29,7 @@ from ..sketch.draft import Draft
 from ..sketch.hole import Hole, Number
 from ..structure.anchor import Anchor
 from ..structure.products import Product
-from ._gpu_copies import bring
+from ._gpu_copies import Reads, bring, place_rows, rows_for
 from ._gpu_division import Division, joining_block
 from ._gpu_joins import (
     TileLoops,
@@ -243,4 +242,4 @@ def _fill(draft: Draft, plan: TensorPlan, loops: _Loops, side: SidePlan) -> None
     else:
         threads: dict[str, Number] = {"threadIdx.y": plan.warps, "threadIdx.x": plan.product.intrinsic.threads}
         bring(draft, side.copy, loops.fill, threads, side.factor.vector)
-    draft.do(Swizzle, block=side.copy)
+    place_rows(draft, side.copy, rows_for(Reads.MATRICES))

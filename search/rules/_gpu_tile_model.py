@@ -55,7 +55,7 @@ def _aligned(plan: GpuTilePlan, staged: StagedOperand) -> Aligned | None:
     """Rows of the copy that begin anew: of all dimensions behind the one whose elements do."""
     if staged.copy.apart is None:
         return None
-    axis, factor, offset = staged.copy.apart
+    axis, factor, offset, _ = staged.copy.apart
     if not staged.copy.layout:
         return Aligned(_spans(plan, staged.operand.indices[axis + 1 :]), factor, offset)
     return Aligned(tuple(Span(((name, 1),)) for name in staged.copy.layout[axis + 1 :]), factor, offset)

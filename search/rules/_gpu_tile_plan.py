@@ -11,16 +11,14 @@ import numpy.typing as npt
 from ...dialects.attributes import Axis
 from ...dialects.buffers import element_of_buffer
 from ...dialects.element import element_bytes
-from ...dialects.multiprocessor import BANKS
 from ...dialects.target import WARP, Target
 from ...passes.analysis.views import run_of
-from ..estimates.gpu_tile import PADDING
 from ..sketch import arrays as np
 from ..sketch.hole import Columns, Derived, Hole, Kind
 from ..structure.anchor import Anchor, Operand
 from ._ahead import may_be_packed_ahead
 from ._choices import dividing, up_to
-from ._gpu_copies import Apart, SharedCopy
+from ._gpu_copies import Apart, Reads, SharedCopy, rows_for
 from ._gpu_division import Division
 from ._gpu_factors import INNER, LONG, STEPS, THREADS, factors_of, largest_divisors, odd_divisors
 from ._gpu_large_tiles import LARGE_STAGES, LARGE_STEPS, LARGE_UNROLLED, copied_widths, large_factors
@@ -405,13 +403,13 @@ def _apart(
 ) -> Apart | None:
     """The dimension of a copy whose elements are to begin anew: rows that vectors are read of, or in other banks."""
     if layout:
-        return Apart.rows(len(layout))
+        return rows_for(Reads.ROWS, len(layout) - 2)
     if not variant.in_both:
         return None
     if operand.name in anchor.pads:
-        return Apart.rows(len(operand.indices), max(WIDTHS), 0)
+        return rows_for(Reads.VECTORS, len(operand.indices) - 2)
     first = next((d for d, e in enumerate(operand.indices) if e.as_axis() in names), None)
-    return None if first is None else Apart(first, BANKS, PADDING)
+    return None if first is None else rows_for(Reads.ROWS, first)
 
 
 def _turned_layout(anchor: Anchor, variant: GpuVariant, operand: Operand, row_axes: Sequence[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ...dialects.element import element_bytes
 from ...dialects.loop import BlockOp, LoadOp
-from ...dialects.multiprocessor import BANK_BYTES, BANKS
+from ...dialects.multiprocessor import GPU_LINE_BYTES
 from ...dialects.target import Target
 from ...passes.analysis.access import is_argument
 from ...passes.analysis.nest import buffer_name
@@ -19,12 +19,10 @@ from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole, Limit
 from ..structure.strides import Access, accesses
-from ._gpu_copies import Apart, SharedCopy, bring
+from ._gpu_copies import Reads, SharedCopy, bring, rows_for
 from ._gpu_factors import UNKNOWN_THREADS
 from ._turned import turned_axes
 
-LINE_BYTES = 128
-"""Bytes of a warp's access to neighbours of 4 bytes, a line of a cache (CUDA C++ programming guide, device memory)."""
 SHORTEST = 16
 """Along a shorter axis a tile has less than half a line of 4-byte elements: copying it gains little. A choice."""
 COLUMNS = (32, 64)
@@ -74,10 +72,10 @@ def plan_gpu_turned(block: BlockOp, target: Target) -> GpuTurnedPlan | None:
     copied = tuple((buffer_name(load.buffer), (*_others(load, last), *last)) for load in turned)
     size = min(element_bytes(load.result.type) for load in turned)
     name, most = block.block_name, target.max_threads_per_block or UNKNOWN_THREADS
-    wide = tuple(n for n in COLUMNS if n * size >= LINE_BYTES) or COLUMNS[-1:]
-    columns = Hole.near(f"{name}_columns", wide, LINE_BYTES // size, "threads", f"{name}_{written}")
+    wide = tuple(n for n in COLUMNS if n * size >= GPU_LINE_BYTES) or COLUMNS[-1:]
+    columns = Hole.near(f"{name}_columns", wide, GPU_LINE_BYTES // size, "threads", f"{name}_{written}")
     rows = Hole.near(f"{name}_rows", ROWS, USUAL_THREADS // columns.default, "threads", f"{name}_{read}")
-    each = Hole.near(f"{name}_each", EACH, LINE_BYTES // size // rows.default, "unroll", f"{name}_{read}")
+    each = Hole.near(f"{name}_each", EACH, GPU_LINE_BYTES // size // rows.default, "unroll", f"{name}_{read}")
     limit = _whole_lines(columns, rows, each, size, most)
     return GpuTurnedPlan(name, read, written, copied, size, columns, rows, each, limit)
 
@@ -107,7 +105,7 @@ def _whole_lines(columns: Hole, rows: Hole, each: Hole, size: int, most: int) ->
     """Tiles of whole lines along what is read, by `most` threads."""
 
     def limit(c: Columns) -> npt.NDArray[np.bool_]:
-        long = c[rows.name] * c[each.name] * size >= LINE_BYTES
+        long = c[rows.name] * c[each.name] * size >= GPU_LINE_BYTES
         return np.asarray(long & (c[columns.name] * c[rows.name] <= most))
 
     return limit
@@ -135,8 +133,7 @@ def write_gpu_turned(draft: Draft, plan: GpuTurnedPlan) -> None:
 
 def _stage(draft: Draft, plan: GpuTurnedPlan, buffer: str, layout: tuple[str, ...]) -> str:
     """A copy of a buffer for shared memory, whose rows start in other banks; its block."""
-    per_bank = max(1, BANK_BYTES // plan.element_bytes)
-    apart = Apart.rows(len(layout), BANKS * per_bank, per_bank)
+    apart = rows_for(Reads.COLUMNS, len(layout) - 2, plan.element_bytes)
     copy = SharedCopy(buffer, f"{plan.name}_{buffer}_tile", layout, apart)
     copy.read_by(draft, plan.name)
     copy.keep_apart(draft)

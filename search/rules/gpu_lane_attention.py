@@ -26,7 +26,6 @@ from ...passes.schedule.pipeline import Pipeline
 from ...passes.schedule.pragma import Pragma
 from ...passes.schedule.reverse_compute_at import ReverseComputeAt
 from ...passes.schedule.set_scope import SetScope
-from ...passes.schedule.storage_align import StorageAlign
 from ...passes.schedule.unroll import Unroll
 from ..estimates.lane_attention_model import LaneAttentionModel
 from ..sketch.draft import Draft
@@ -35,7 +34,7 @@ from ..sketch.rule import SketchRule
 from ..structure.anchor import epilogue_of
 from ..structure.attention import AttentionBlocks, find_attention
 from ._choices import up_to
-from ._gpu_copies import Apart, SharedCopy, bring, in_registers, into_registers
+from ._gpu_copies import Reads, SharedCopy, bring, in_registers, into_registers, place_rows, rows_for
 
 WARPS, ROWS = (1, 2, 4, 8), (1, 2, 4, 8)
 """Warps of a block, and queries of a warp."""
@@ -166,7 +165,7 @@ class _Writer:
         self._element(parts.quotient)
         draft.do(SetScope, block=parts.quotient, scope="shared")
         rank = len(draft.block(parts.quotient).write_indices[0])
-        draft.do(StorageAlign, block=parts.quotient, axis=rank - 2, factor=VECTOR, offset=0)
+        place_rows(draft, parts.quotient, rows_for(Reads.VECTORS, rank - 2))
         for name in (parts.denominator, parts.largest):
             self._joined(name, partials[name])
         self._scores(masked)
@@ -286,7 +285,7 @@ class _Writer:
         batch = [n for n in batch if n not in own]
         for buffer, copy, axis in ((parts.queries, queries, own[0]), (plan.keys, keys, own[1])):
             layout = (*batch, axis, plan.depth)
-            shared = SharedCopy(buffer, copy, layout, Apart.rows(len(layout)))
+            shared = SharedCopy(buffer, copy, layout, rows_for(Reads.ROWS, len(layout) - 2))
             shared.read_by(draft, name)
             shared.keep_apart(draft)
             draft.do(CacheRead, block=name, buffer=copy, scope="local", label=f"{copy}_own")

@@ -12,7 +12,7 @@ from typing import ClassVar, TypeAlias
 from ...dialects.buffers import buffer_shape
 from ...dialects.element import element_bytes
 from ...dialects.loop import ForOp
-from ...dialects.target import Target
+from ...dialects.target import LINE_BYTES, Target
 from ...passes.analysis.access import writers
 from ...passes.analysis.nest import buffer_name
 from ...passes.analysis.views import is_view, keeps_rows
@@ -55,8 +55,8 @@ from .strided_phases import reads_phases
 
 Part: TypeAlias = "str | list[str | Derived]"
 """Of a layout: an axis, or a part of one."""
-LINE_BYTES = 64
-"""Of a cache of current CPUs: so much of each row of an operand is laid out at a time, and transposed in registers.
+_TRANSPOSED_BYTES = LINE_BYTES
+"""So much of each row of an operand, a line, is laid out at a time, and transposed in registers.
 
 Where rows are powers of two apart they share a few places of the first-level cache, and a vector of lanes would load
 all their lines anew for each column (one core of an AMD EPYC, Zen 3; a product of 64 x 1024 with a weight of 1024 rows:
@@ -394,7 +394,7 @@ def _line(draft: Draft, panel: str) -> tuple[list[ForOp], int] | None:
     across = reads[0].step(lane.loop_name) if len(reads) == 1 else None
     if across is None or abs(across) <= WIDEST_STRIDE:
         return None
-    most = LINE_BYTES // output_bytes(block)
+    most = _TRANSPOSED_BYTES // output_bytes(block)
     steps = {reads[0].step(loop.loop_name): loop for loop in around if loop.size > 1}
     run: list[ForOp] = []
     elements = 1

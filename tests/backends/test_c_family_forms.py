@@ -8,11 +8,11 @@ from gpu_programs import compile_cuda, parse, run_opencl
 from xdsl.dialects.builtin import UnitAttr
 
 from loopwright.backends.c_family.names import Names
-from loopwright.backends.c_family.unrolling import even_factor, unroll_factor
 from loopwright.backends.cuda.compile import print_cuda
 from loopwright.backends.opencl.compile import print_opencl
 from loopwright.dialects.kernel import BACKWARDS, StoreOp
 from loopwright.dialects.target import TargetAttr, parse_target
+from loopwright.passes.analysis.unrolling import even_factor, unroll_factor
 
 
 def kernel(body: str, threads: int = 32, kind: str = "f32", size: int = 64) -> str:

@@ -32,8 +32,9 @@ def test_kernels_and_networks_are_their_own_copies(tmp_path: Path) -> None:
 
 def test_what_runs_is_not_pickled() -> None:
     compiled = network()
-    for made in (kernel(), compiled, compiled.executor()):
-        with pytest.raises(TypeError, match="runs code that this process has loaded, and cannot be pickled or copied"):
+    for made, refused in ((kernel(), "pickled"), (compiled, "pickled"), (compiled.executor(), "pickled or copied")):
+        why = f"runs code that this process has loaded, and cannot be {refused}: save and load what it was made from"
+        with pytest.raises(TypeError, match=why):
             pickle.dumps(made)
     with pytest.raises(TypeError, match="cannot be pickled or copied: save and load what it was made from"):
         copy.deepcopy(compiled.executor())

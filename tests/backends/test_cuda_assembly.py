@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from assembly import assembly_blocks
 from gpu_programs import check_outputs, compile_cuda, parse
 from late_notes import noting
 from xdsl.dialects.builtin import ModuleOp
@@ -16,6 +15,9 @@ from loopwright import te, topi
 from loopwright.backends.cuda.compile import print_cuda
 from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.dialects.interpret.kernel import run_kernel
+from loopwright.dialects.interpret.loop import InterpretationError
+from loopwright.dialects.kernel import PtxOp
+from loopwright.passes.lower.assemble_products import assemble_products
 from loopwright.search.measure.reference import make_reference
 from loopwright.search.named_workloads import matmul
 
@@ -50,14 +52,60 @@ def test_assembly_computes_what_loops_compute(case: str) -> None:
         for row in itertools.chain([sketch.default], sketch.sample(rng, 2)):
             schedule = sketch.schedule(row)
             module = scheduled_kernel(str(task.module), schedule)
-            with noting(schedule), assembly_blocks() as blocks:
-                print_cuda(module)
-                blocks.read_back()
+            with noting(schedule):
+                assemble_products(module)
                 module.verify()
-                blocks_seen += len(blocks.found)
-                if blocks.found:
+                found = sum(isinstance(op, PtxOp) for op in module.walk())
+                blocks_seen += found
+                if found:
                     check_outputs(run_kernel(module, reference.inputs), reference, schedule)
     assert blocks_seen > 0
+
+
+INSTRUCTIONS = """
+    func.func @f(%out : memref<32xf32> {{lw.output}}) {{
+      %c0 = arith.constant 0 : index
+      %two = arith.constant 2.0 : f32
+      lw_kernel.launch grid [1, 1, 1] block [32, 1, 1] {{
+        %t = lw_kernel.thread "threadIdx.x" : index
+        %s = lw_kernel.alloc "s" : memref<40xf32, "shared">
+        %sum = lw_kernel.alloc "sum" : memref<1xf32, "local">
+        lw_kernel.store %two, %s[%t] : f32, memref<40xf32, "shared">
+        lw_kernel.barrier
+        lw_kernel.ptx [f0 = %two[0], p0 = %s[%t]] {{
+          {0}
+        }} [%sum[0] = t2] temporaries 2 : f32, memref<40xf32, "shared">, index, memref<1xf32, "local">
+        %last = lw_kernel.load %sum[%c0] : memref<1xf32, "local"> -> f32
+        lw_kernel.store %last, %out[%t] : f32, memref<32xf32>
+      }}
+      func.return
+    }}"""
+
+
+def interpreted(*instructions: str) -> list[float]:
+    text = " ".join(f'"{each}"' for each in instructions)
+    (found,) = run_kernel(parse(INSTRUCTIONS.format(text)), [])
+    return found.tolist()
+
+
+def test_instructions_have_a_meaning() -> None:
+    assert interpreted("ld.shared.f32 t1, [p0];", "fma.rn.f32 t2, t1, f0, t1;") == [6.0] * 32
+
+
+@pytest.mark.parametrize(
+    ("instructions", "why"),
+    [
+        (["mul.f32 t2, f0, f0;"], "no meaning is known for 'mul.f32 t2, f0, f0;'"),
+        (["fma.rn.f32 t2, t1, f0, f0;"], "register t1 is read before it is set"),
+        (["ld.shared.f32 t2, [p1];"], "register p1 is no address"),
+        (["ld.shared.f32 t2, [p0+2];"], "p0\\+2 is between elements of 4 bytes"),
+        (["ld.shared.v2.f32 {t1, t2}, [p0];"], "align"),
+        (["ld.shared.f32 t2, [p0+400];"], "40 elements"),
+    ],
+)
+def test_wrong_instructions_are_refused(instructions: list[str], why: str) -> None:
+    with pytest.raises(InterpretationError, match=why):
+        interpreted(*instructions)
 
 
 def default_of(tensors: list[te.Tensor], name: str) -> ModuleOp:

@@ -19,7 +19,9 @@ from process_limits import limited
 from small_networks import SMALL, feeds_of
 
 import loopwright as lw
+from loopwright.backends.targets import resolve_target
 from loopwright.dialects.loop import blocks_in
+from loopwright.graph.build_ahead import processes_ahead
 from loopwright.graph.build_process import BuildProcess
 from loopwright.graph.builders import BuildError, Job, build_all
 from loopwright.graph.chosen_schedules import UntunedWarning
@@ -363,6 +365,10 @@ def test_processes_start_ahead_of_kernels_that_were_not_compiled_before(
     few.output(few.sum(few.input("data", (8, 7)), axis=1))
     lw.compile(few, TARGET, processes=2)
     assert len(started) == 1
+    monkeypatch.setattr("loopwright.graph.build_ahead.are_own_rules", lambda: False)
+    net.output(*(net.sum(net.input(f"data{n}", (8, n)), axis=1) for n in range(12, 14)))
+    with processes_ahead("loopwright.backends.llvm.device", net, resolve_target(TARGET), 2) as none:
+        assert not none  # what other rules may choose is compiled here
 
 
 @pytest.mark.slow(1.2)

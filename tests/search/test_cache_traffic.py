@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from loopwright import SearchTask, te, topi
 from loopwright.dialects.strides import row_major
 from loopwright.dialects.target import LINE_BYTES
-from loopwright.search.estimates.cache_traffic import KEPT, Loop, Operand, bytes_into
+from loopwright.search.estimates.cache_traffic import KEPT, Loop, Operand, bytes_into, in_all
 
 HUGE = 1e12
 
@@ -33,19 +33,19 @@ PRODUCT = [packed("i", "k"), packed("j", "k")]
 
 
 def test_everything_is_moved_once_into_a_cache_that_holds_it() -> None:
-    (found,) = bytes_into([HUGE], PRODUCT, COVER, LOOPS)
+    (found,) = in_all(bytes_into([HUGE], PRODUCT, COVER, LOOPS))
     assert found.tolist() == [4 * (8 * 16 + 24 * 16)]
 
 
 def test_nothing_is_kept_without_a_cache() -> None:
-    (found,) = bytes_into([0], PRODUCT, COVER, LOOPS)
+    (found,) = in_all(bytes_into([0], PRODUCT, COVER, LOOPS))
     assert found.tolist() == [4 * (4 + 8) * 16 * 2 * 3]
 
 
 def test_what_does_not_move_along_a_loop_stays_where_one_iteration_fits() -> None:
     """One panel of each factor fits: columns stay over the rows, rows come again for each column."""
     one = 4 * (4 + 8) * 16
-    (found,) = bytes_into([one / KEPT], PRODUCT, COVER, LOOPS)
+    (found,) = in_all(bytes_into([one / KEPT], PRODUCT, COVER, LOOPS))
     assert found.tolist() == [4 * (8 * 16 * 3 + 24 * 16)]
 
 
@@ -53,7 +53,7 @@ def test_windows_share_what_they_overlap_in_and_lines_are_moved_whole() -> None:
     data = Operand(((("y", 2), ("r", 1)), (("x", 1),)), 4, strides=(4096, 4))
     cover = {"y": ones(1), "r": ones(1), "x": ones(1)}
     assert data.footprint(cover).tolist() == [64]
-    (found,) = bytes_into([HUGE], [data], cover, [Loop("r", ones(3)), Loop("x", ones(32)), Loop("y", ones(5))])
+    (found,) = in_all(bytes_into([HUGE], [data], cover, [Loop("r", ones(3)), Loop("x", ones(32)), Loop("y", ones(5))]))
     assert found.tolist() == [(2 * 4 + 2 + 1) * 32 * 4]
 
 
@@ -89,7 +89,7 @@ def test_larger_caches_never_have_more_moved_into_them() -> None:
     cover = {name: draws.integers(1, 9, 64).astype(np.float64) for name in "ijk"}
     loops = [Loop("ijk"[draws.integers(3)], draws.integers(1, 9, 64).astype(np.float64)) for _ in range(7)]
     sizes = [0, 1 << 8, 1 << 12, 1 << 16, 1 << 20, HUGE]
-    found = bytes_into(sizes, [packed("i", "k"), packed("j", "k"), packed("i", "j")], cover, loops)
+    found = in_all(bytes_into(sizes, [packed("i", "k"), packed("j", "k"), packed("i", "j")], cover, loops))
     assert all((less >= more).all() for less, more in pairwise(found))
     assert (found[0] > found[-1]).any()
 

@@ -1,48 +1,19 @@
 """Reductions and chains of them over rows on GPUs: what fits in shared memory, how many blocks, how many kernels."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 import pytest
 from gpu_programs import check_interpreted, check_on_opencl
+from gpu_rows import H200, SMALL, launches, normalised, schedules, softmax, task_of, unary
 from sketch_rows import require_features_of_ir
 
-import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.c_family.artifact import Artifact
 from loopwright.backends.cuda import device as cuda_device
-from loopwright.backends.cuda.nvrtc import compile_ptx
-from loopwright.backends.scheduled import scheduled_kernel
-from loopwright.dialects.kernel import LaunchOp
 from loopwright.search.rules import gpu_split_reduction
-
-SMALL = "opencl cores=4 max_threads_per_block=64 max_shared_bytes=8192 max_vthreads=8"
-"""Little of everything: rows of a few thousand elements are long."""
-
-
-def softmax(*shape: int, axis: int = -1) -> list[te.Tensor]:
-    data = te.placeholder(shape, name="data")
-    return [data, topi.nn.softmax(data, axis)]
-
-
-def task_of(tensors: Sequence[te.Tensor], target: str) -> lw.SearchTask:
-    return lw.SearchTask(te.create_module(tensors), target=target)
-
-
-def schedules(task: lw.SearchTask, seed: int = 0, count: int = 2) -> list[str]:
-    """The default and some candidates of each sketch."""
-    rng = np.random.default_rng(seed)
-    return [s.schedule(row) for s in task.sketches for row in (s.default, *s.sample(rng, count))]
-
-
-def launches(task: lw.SearchTask, schedule: str) -> list[tuple[tuple[int, ...], ...]]:
-    """The grid and the block of each kernel."""
-    module = scheduled_kernel(str(task.module), schedule)
-    found = [op for op in module.walk() if isinstance(op, LaunchOp)]
-    return [tuple(tuple(n.data for n in size) for size in (op.grid, op.block)) for op in found]
-
 
 # -- long rows ------------------------------------------------------------------------------------------------------
 
@@ -90,12 +61,6 @@ def dot(n: int) -> list[te.Tensor]:
     return [a, b, te.compute((), lambda: te.sum(a[k] * b[k], axis=k), name="dot")]
 
 
-def unary(function: Callable[[te.Tensor], te.Tensor], *shape: int) -> list[te.Tensor]:
-    data = te.placeholder(shape, name="data")
-    return [data, function(data)]
-
-
-H200 = "cuda model=h200"
 MANY = "opencl cores=132 max_threads_per_block=1024 max_shared_bytes=49152 max_vthreads=8"
 """As many multiprocessors as an H200 has: the same schedules, run on a CPU."""
 FEW_RESULTS = {
@@ -162,14 +127,6 @@ def test_a_single_argmax_is_right(shape: tuple[int, ...]) -> None:
 
 
 # -- one kernel -----------------------------------------------------------------------------------------------------
-
-
-def normalised(axes: tuple[int, ...], *shape: int) -> list[te.Tensor]:
-    """What instance, layer and batch normalisation have in common."""
-    data = te.placeholder(shape, name="data")
-    centred = data - topi.mean(data, axes, True)
-    variance = topi.mean(centred * centred, axes, True)
-    return [data, centred * topi.rsqrt(variance + 1e-5)]
 
 
 def variance(*shape: int) -> list[te.Tensor]:
@@ -399,97 +356,6 @@ def test_results_of_many_terms_are_shared_by_threads(tensors: list[te.Tensor], t
 def test_pools_of_one_window_are_right(shape: tuple[int, ...]) -> None:
     task = task_of(pooled(shape), H200)
     check_interpreted(task.module, task.reference, schedules(task, count=1))
-
-
-# -- rows in registers and in vectors -------------------------------------------------------------------------------
-
-
-def masked(dtype: str, *shape: int) -> list[te.Tensor]:
-    """Softmax of scores where a mask is true, as attention has it."""
-    data, mask = te.placeholder(shape, name="data", dtype=dtype), te.placeholder(shape, name="mask", dtype="bool")
-    return [data, mask, topi.nn.softmax(topi.where(mask, data, -1e4))]
-
-
-def with_threads(task: lw.SearchTask, threads: int) -> str:
-    """The schedule of the one sketch with so many threads for a row."""
-    (sketch,) = task.sketches
-    (hole,) = sketch.holes
-    return sketch.schedule(np.array([hole.choices.index(threads)]))
-
-
-@pytest.mark.parametrize(
-    ("tensors", "vector", "threads"),
-    [
-        (softmax(6, 128), 4, 32),
-        (softmax(5, 264), 4, 32),  # two whole rounds of the warp, and two threads
-        (softmax(5, 197), 1, 32),
-        (masked("float32", 3, 256), 4, 64),
-        (masked("float16", 3, 256), 8, 32),
-        (normalised((1,), 5, 96), 1, 32),
-        (unary(topi.nn.log_softmax, 3, 1030), 2, 64),
-    ],
-)
-@pytest.mark.few(2)
-def test_rows_in_vectors_are_right_when_interpreted(tensors: list[te.Tensor], vector: int, threads: int) -> None:
-    task = task_of(tensors, H200)
-    schedule = with_threads(task, threads)
-    check_interpreted(task.module, task.reference, [schedule])
-    ((grid, block),) = launches(task, schedule)
-    assert (int(np.prod(grid)), block[0]) == (tensors[0].shape[0], threads)
-    artifact = Artifact.from_bytes(cuda_device.build(str(task.module), schedule), "cuda")
-    (resources,) = artifact.resources
-    assert resources.stack_bytes == 0, "no row is in memory of a thread, which is global memory"
-    width = {1: "float", 2: "float2", 4: "float4", 8: "half_x8"}[vector]
-    assert vector == 1 or f"const {width}*>(&data[" in artifact.kernel.source
-
-
-@pytest.mark.parametrize("width", [1000, 8192, 32000])
-@pytest.mark.few(2)
-def test_rows_are_read_from_memory_once(width: int) -> None:
-    """Log-softmax read each row three times, and kept exponentials in shared memory that are read once."""
-    task = task_of(unary(topi.nn.log_softmax, 512, width), H200)
-    artifact = Artifact.from_bytes(cuda_device.build(str(task.module), task.default_schedule), "cuda")
-    (launch,) = artifact.kernel.launches
-    terms = -(-width // launch.block[0])
-    ptx = compile_ptx(artifact.kernel.source, 90)
-    read = sum(
-        line.count("ld.global") * {"v2": 2, "v4": 4}.get(line.partition("nc.")[2][:2], 1) for line in ptx.split("\n")
-    )
-    assert terms <= read <= terms + 8  # the last vector, which not all threads have, may be read for each stage
-
-
-def test_epilogues_of_rows_in_a_batch_of_one_are_in_the_kernel() -> None:
-    """An epilogue read `[0, i, j]` where it wrote `[b, i, j]`: each reduction became a kernel of its own."""
-    data, mask = te.placeholder((1, 2, 9, 40), name="data"), te.placeholder((1, 2, 9, 40), name="mask", dtype="bool")
-    made = topi.nn.softmax(data)
-    task = task_of([data, mask, topi.where(mask, made, 0)], H200)
-    assert len(launches(task, task.default_schedule)) == 1
-    check_interpreted(task.module, task.reference, schedules(task, count=1))
-
-
-def test_rows_longer_than_registers_end_without_branches() -> None:
-    task = task_of(softmax(1, 40001), H200)
-    artifact = Artifact.from_bytes(cuda_device.build(str(task.module), task.default_schedule), "cuda")
-    assert "if (" not in artifact.kernel.source.replace("if ((thread_x & 31) == 0)", "")
-
-
-@pytest.mark.parametrize(("rows", "width", "kernels"), [(1, 50257, 5), (66, 50257, 5), (67, 50257, 1), (1, 49151, 1)])
-def test_few_rows_far_longer_than_registers_are_in_parts(rows: int, width: int, kernels: int) -> None:
-    """Each of the two reductions in two kernels, and one that writes."""
-    task = task_of(softmax(rows, width), H200)
-    assert len(launches(task, task.default_schedule)) == kernels
-
-
-@pytest.mark.parametrize(
-    ("size", "lanes"),
-    [(14, (4, 7, 14, 28, 49)), (28, (14, 16, 28, 49, 56, 98, 112)), (7, (7,)), (13, (13,)), (11, (11,))],
-)
-def test_lanes_have_as_many_terms_each_where_these_are_written_out(size: int, lanes: tuple[int, ...]) -> None:
-    """Means of pixels with channels last, without a search in as many lanes as each has terms."""
-    data = te.placeholder((1, size, size, 96), name="data")
-    (sketch,) = lw.SearchTask([data, topi.mean(data, (1, 2))], target="cuda model=h200").sketches
-    (hole,) = (hole for hole in sketch.holes if hole.name.endswith("_lanes"))
-    assert hole.choices == lanes and hole.default == size
 
 
 @pytest.mark.parametrize("target", [SMALL, "cuda model=h200"])

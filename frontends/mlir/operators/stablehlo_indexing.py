@@ -35,61 +35,87 @@ class _Windows:
         return sorted({*self.moved, *self.batched, *partial})
 
 
-def _flat_places(
-    build: Builder, starts: Value, windows: _Windows, shape: Sequence[int], clamp: bool
-) -> tuple[Value, tuple[int, ...]]:
-    """Return, for each window and each of its elements, the place in the flattened axes; and the shape of windows.
+class _Places:
+    """Places of the elements of windows, of which it is known where they begin."""
 
-    A window that does not fit is moved inside (`clamp`), or its places are -1.
-    """
-    axes = windows.flattened_axes(shape)
-    starts = build.cast(starts, "int32") if starts.dtype != "int64" else starts
-    if windows.vector_axis == len(starts.shape):
-        starts = build.reshape(starts, (*starts.shape, 1))
-    order = [d for d in range(len(starts.shape)) if d != windows.vector_axis]
-    starts = build.transpose(starts, [*order, windows.vector_axis])
-    batch = starts.shape[:-1]
-    whole = (*batch, *(windows.sizes[a] for a in axes))
-    flat: Value | None = None
-    fits: Value | None = None
-    for position, axis in enumerate(axes):
-        last = shape[axis] - windows.sizes[axis]
-        first: Value | None = None
+    def __init__(self, build: Builder, starts: Value, windows: _Windows, shape: Sequence[int]) -> None:
+        self._build, self._windows, self._shape = build, windows, shape
+        self._axes = windows.flattened_axes(shape)
+        starts = build.cast(starts, "int32") if starts.dtype != "int64" else starts
+        if windows.vector_axis == len(starts.shape):
+            starts = build.reshape(starts, (*starts.shape, 1))
+        self._order = [d for d in range(len(starts.shape)) if d != windows.vector_axis]
+        self._starts = build.transpose(starts, [*self._order, windows.vector_axis])
+        self._batch = self._starts.shape[:-1]
+
+    def flat(self, clamp: bool) -> tuple[Value, tuple[int, ...]]:
+        """Return, for each window and each of its elements, the place in the flattened axes; and the shape of windows.
+
+        A window that does not fit is moved inside (`clamp`), or its places are -1.
+        """
+        build = self._build
+        flat: Value | None = None
+        fits: Value | None = None
+        for position, axis in enumerate(self._axes):
+            first = self._first(axis)
+            if first is not None and axis in self._windows.moved:
+                if clamp:
+                    first = self._clamped(first, axis)
+                else:
+                    inside = self._fits(first, axis)
+                    fits = inside if fits is None else build.elementwise("logical_and", fits, inside)
+            here = self._along(axis, position, first)
+            if flat is not None:
+                outer = build.elementwise("multiply", flat, build.like(self._shape[axis], flat))
+                here = build.elementwise("add", outer, here)
+            flat = here
+        assert flat is not None
+        if fits is not None:
+            flat = build.elementwise("where", self._widened(fits), flat, build.like(-1, flat))
+        whole = (*self._batch, *(self._windows.sizes[a] for a in self._axes))
+        return build.broadcast(flat, whole), whole
+
+    def _first(self, axis: int) -> Value | None:
+        """Return where windows begin along an axis, for each of them; None where all do at its begin."""
+        build, starts, windows = self._build, self._starts, self._windows
         if axis in windows.moved:
             k = list(windows.moved).index(axis)
             begin, end = [0] * len(starts.shape), list(starts.shape)
             begin[-1], end[-1] = k, k + 1
-            first = build.reshape(build.slice(starts, begin, end, [1] * len(begin)), batch)
-            if clamp:
-                low = build.elementwise("maximum", first, build.like(0, first))
-                first = build.elementwise("minimum", low, build.like(last, first))
-            else:
-                inside = build.elementwise(
-                    "logical_and",
-                    build.elementwise("greater_equal", first, build.like(0, first)),
-                    build.elementwise("less_equal", first, build.like(last, first)),
-                )
-                fits = inside if fits is None else build.elementwise("logical_and", fits, inside)
-        elif axis in windows.batched:
-            place = order.index(windows.batches_of_places[list(windows.batched).index(axis)])
-            numbers = np.arange(shape[axis]).reshape([-1 if d == place else 1 for d in range(len(batch))])
-            first = build.constant(numbers, starts.dtype)
-        steps = build.constant(np.arange(windows.sizes[axis]), starts.dtype)
-        steps = build.reshape(steps, (windows.sizes[axis], *(1,) * (len(axes) - position - 1)))
-        here = steps
-        if first is not None:
-            wide = build.reshape(first, (*first.shape, *(1,) * len(axes)))
-            here = build.elementwise("add", wide, steps) if windows.sizes[axis] > 1 else wide
-        flat = (
-            here
-            if flat is None
-            else build.elementwise("add", build.elementwise("multiply", flat, build.like(shape[axis], flat)), here)
-        )
-    assert flat is not None
-    if fits is not None:
-        wide = build.reshape(fits, (*fits.shape, *(1,) * len(axes)))
-        flat = build.elementwise("where", wide, flat, build.like(-1, flat))
-    return build.broadcast(flat, whole), whole
+            return build.reshape(build.slice(starts, begin, end, [1] * len(begin)), self._batch)
+        if axis in windows.batched:
+            place = self._order.index(windows.batches_of_places[list(windows.batched).index(axis)])
+            along = [-1 if d == place else 1 for d in range(len(self._batch))]
+            return build.constant(np.arange(self._shape[axis]).reshape(along), starts.dtype)
+        return None
+
+    def _last(self, first: Value, axis: int) -> Value:
+        """Return the last place along an axis that a window fits at."""
+        return self._build.like(self._shape[axis] - self._windows.sizes[axis], first)
+
+    def _clamped(self, first: Value, axis: int) -> Value:
+        low = self._build.elementwise("maximum", first, self._build.like(0, first))
+        return self._build.elementwise("minimum", low, self._last(first, axis))
+
+    def _fits(self, first: Value, axis: int) -> Value:
+        build = self._build
+        above = build.elementwise("greater_equal", first, build.like(0, first))
+        below = build.elementwise("less_equal", first, self._last(first, axis))
+        return build.elementwise("logical_and", above, below)
+
+    def _along(self, axis: int, position: int, first: Value | None) -> Value:
+        """Return the places of a window's elements along an axis, which begin where it does."""
+        build, size = self._build, self._windows.sizes[axis]
+        steps = build.constant(np.arange(size), self._starts.dtype)
+        steps = build.reshape(steps, (size, *(1,) * (len(self._axes) - position - 1)))
+        if first is None:
+            return steps
+        wide = self._widened(first)
+        return build.elementwise("add", wide, steps) if size > 1 else wide
+
+    def _widened(self, of_windows: Value) -> Value:
+        """Give a value of each window to all of its elements."""
+        return self._build.reshape(of_windows, (*of_windows.shape, *(1,) * len(self._axes)))
 
 
 def _front(build: Builder, x: Value, axes: Sequence[int]) -> Value:
@@ -113,7 +139,7 @@ def gather(node: Node) -> Value:
     axes = windows.flattened_axes(x.shape)
     if not axes:
         raise UnsupportedOperation("it moves no window")
-    places, whole = _flat_places(build, starts, windows, x.shape, clamp=True)
+    places, whole = _Places(build, starts, windows, x.shape).flat(clamp=True)
     rest = [d for d in range(len(x.shape)) if d not in axes]
     made = taken(build, _front(build, x, axes), places, 0)  # windows, elements along `axes`, along `rest`
     gone = {*known.get("collapsed_slice_dims", []), *windows.batched}
@@ -172,7 +198,7 @@ def scatter(node: Node) -> Value:
         raise UnsupportedOperation(
             "updates replace elements, are subtracted, or joined by an add, a multiply, a maximum or a minimum"
         )
-    places, whole = _flat_places(build, starts, windows, x.shape, clamp=False)
+    places, whole = _Places(build, starts, windows, x.shape).flat(clamp=False)
     rest = [d for d in range(len(x.shape)) if d not in axes]
     order = [d for d in range(len(updates.shape)) if d not in within]
     names = dict(zip([d for d in range(len(x.shape)) if d not in gone], within, strict=True))

@@ -312,3 +312,71 @@ func.func @not_a_group(%s: memref<64xf16, "shared">, %c: memref<4xf32, "local">,
 }
 
 // CHECK: no intrinsic of a warp group is called 'mma.m16n8k16.f16'
+
+// -----
+
+func.func @instructions(%x: memref<64xf32>, %i: index, %there: i1, %v: vector<4xf32>) {
+  %s = lw_kernel.alloc "s" : memref<64xf32, "shared">
+  %sum = lw_kernel.alloc "sum" : memref<4xf32, "local">
+  lw_kernel.ptx [f0 = %sum[3], f1 = %v[2], p0 = %s[%i * 4 + %i], place0 = %s[], pointer0 = %x[%i], size0 = 16 if %there, asked0 = %there] {
+    "@asked0 cp.async.cg.shared.global [place0], [pointer0], 16, size0;"
+    "ld.shared.f32 t1, [p0+4];"
+    "fma.rn.f32 t2, t1, f1, f0;"
+  } [%sum[3] = t2] temporaries 2 : memref<4xf32, "local">, vector<4xf32>, memref<64xf32, "shared">, index, memref<64xf32>, i1
+  "lw_kernel.ptx"(%sum) <{code = #lw_kernel.ptx<[f0 = 0[3]] { } [0[1] = f0] temporaries 0>}> : (memref<4xf32, "local">) -> ()
+  func.return
+}
+
+// CHECK: func.func @instructions
+// CHECK: lw_kernel.ptx [f0 = %sum[3], f1 = %v[2], p0 = %s[%i * 4 + %i], place0 = %s[], pointer0 = %x[%i], size0 = 16 if %there, asked0 = %there] {
+// CHECK-NEXT: "@asked0 cp.async.cg.shared.global [place0], [pointer0], 16, size0;"
+// CHECK-NEXT: "ld.shared.f32 t1, [p0+4];"
+// CHECK-NEXT: "fma.rn.f32 t2, t1, f1, f0;"
+// CHECK-NEXT: } [%sum[3] = t2] temporaries 2 : memref<4xf32, "local">, vector<4xf32>, memref<64xf32, "shared">, index, memref<64xf32>, i1
+// CHECK-NEXT: lw_kernel.ptx [f0 = %sum[3]] {
+// CHECK-NEXT: } [%sum[1] = f0] temporaries 0 : memref<4xf32, "local">
+
+// -----
+
+func.func @unknown_register(%s: memref<64xf32, "shared">) {
+  lw_kernel.ptx [q0 = %s[]] { } [] temporaries 0 : memref<64xf32, "shared">
+  func.return
+}
+
+// CHECK: a register that is set is f, p, place, pointer, size, asked and a number, got 'q0'
+
+// -----
+
+func.func @address_of_registers(%s: memref<64xf32, "local">) {
+  lw_kernel.ptx [p0 = %s[]] { } [] temporaries 0 : memref<64xf32, "local">
+  func.return
+}
+
+// CHECK: register p0 is set to no memref<64xf32, "local">
+
+// -----
+
+func.func @result_in_memory(%s: memref<64xf32>) {
+  lw_kernel.ptx [] { } [%s[0] = t1] temporaries 1 : memref<64xf32>
+  func.return
+}
+
+// CHECK: t1 is written to memref<64xf32>, which is no array of a thread
+
+// -----
+
+func.func @no_index(%s: memref<64xf32, "shared">, %i: i32) {
+  lw_kernel.ptx [p0 = %s[%i]] { } [] temporaries 0 : memref<64xf32, "shared">, i32
+  func.return
+}
+
+// CHECK: the place of p0 is a sum of multiples of indices
+
+// -----
+
+func.func @gap(%s: memref<64xf32, "shared">) {
+  lw_kernel.ptx [p0 = %s[], p2 = %s[]] { } [] temporaries 0 : memref<64xf32, "shared">
+  func.return
+}
+
+// CHECK: registers p are numbered from 0 in their order, got p0, p2

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from xdsl.dialects import arith, scf, vector
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr
 from xdsl.ir import Block, Operation
 from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 
 from ...dialects import kernel
+from ...dialects.buffers import scope_of
+from ...dialects.element import element_bytes
 from ...dialects.target import WIDEST_ACCESS_BYTES
-from .memory import scope_of
-from .types import bytes_of, element_name
+
+UNROLLED_INSTRUCTIONS = 200
+"""NVRTC unrolls innermost loops up to about so many instructions, and whole up to about twice as many.
+
+Left to itself it unrolls a loop around unrolled ones less than around written copies, as it counts accesses to arrays
+that are registers later: a product's step of 32 multiply-adds and 5 loads twice, where it did so four times.
+"""
 
 
 def unroll_factor(trips: int, statements: int, limit: int) -> int:
@@ -19,6 +26,13 @@ def unroll_factor(trips: int, statements: int, limit: int) -> int:
         return trips
     most = min(trips, limit // max(1, statements))
     return 1 << (most.bit_length() - 1) if most else 1
+
+
+def factor_of(attribute: object) -> int | None:
+    """Return the factor of a loop's attribute; None where it is unrolled whole."""
+    if isinstance(attribute, IntegerAttr):
+        return int(attribute.value.data)
+    return attribute.data if isinstance(attribute, IntAttr) else None
 
 
 def even_factor(trips: int, instructions: int, limit: int) -> int:
@@ -70,11 +84,10 @@ def _of_nest(op: Operation, unrolled: bool) -> int | None:
 
 def _of_operation(op: Operation, unrolled: bool) -> int:
     if isinstance(op, kernel.LoadOp | kernel.StoreOp):
-        owner = op.buffer.owner
-        if isinstance(owner, kernel.AllocOp) and scope_of(owner) == "local":
+        if scope_of(op.buffer) == "local":
             return 0
         moved = op.value.type
-        return _OF_ACCESS * -(-kernel.lanes_of(moved) * bytes_of(element_name(moved)) // WIDEST_ACCESS_BYTES)
+        return _OF_ACCESS * -(-kernel.lanes_of(moved) * element_bytes(kernel.element_of(moved)) // WIDEST_ACCESS_BYTES)
     if not op.results:
         return 0 if isinstance(op, scf.YieldOp) else 1
     result = op.results[0].type

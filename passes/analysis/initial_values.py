@@ -1,4 +1,4 @@
-"""Initializers of buffers in registers: constants that are stored first, written at the declaration."""
+"""Constants that are stored to all elements of a buffer before anything else, which its declaration may say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from xdsl.traits import Pure
 from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 
 from ...dialects import kernel
-from .operations import constant_lanes
 
 NONE: Mapping[SSAValue, int] = MappingProxyType({})
 
@@ -131,4 +130,4 @@ def _constants(value: SSAValue, lanes: int) -> list[int | float] | None:
     owner = value.owner
     if isinstance(owner, vector.BroadcastOp):
         owner = owner.operands[0].owner
-    return constant_lanes(owner.value, lanes) if isinstance(owner, arith.ConstantOp) else None
+    return kernel.constant_lanes(owner.value, lanes) if isinstance(owner, arith.ConstantOp) else None
