@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
+from math import prod
 from typing import Any, Protocol
 
 from xdsl.dialects import arith
@@ -139,7 +140,8 @@ class Transforms:
     Transformed kernels are [position, position, channel, filter], with the parts of a larger window behind positions;
     transformed data and products have tiles last, or channels where these are last in the data. A part reads the tile
     that is so many planes, rows and columns further on: data have tiles beyond the last results for these, and tiles
-    are numbered by rows of as many. `taken` are names that buffers and blocks may not have.
+    are numbered by rows of as many, plane by plane, each of all images. `taken` are names that buffers and blocks may
+    not have.
     """
 
     window: Window
@@ -160,22 +162,21 @@ class Transforms:
         return tuple(-(-self.window.sizes[name] // self.matrices.output) + beyond for name in self.window.pixel)
 
     @property
-    def _of_image(self) -> int:
-        """Tiles of an image, of all its planes."""
-        rows, columns = self._tiles
-        return self.window.planes_read * rows * columns
+    def _of_plane(self) -> int:
+        """Tiles of a plane, of all images."""
+        return self.window.sizes[self.window.image] * prod(self._tiles)
 
     @property
     def _apart(self) -> dict[str, tuple[int, int]]:
         """The parts of a window by the iterators over them: how many, and the tiles from one to the next."""
-        rows, columns = self._tiles
-        found = {"pz": (self.window.depth, rows * columns), "py": (self._parts, columns), "px": (self._parts, 1)}
+        _, columns = self._tiles
+        found = {"pz": (self.window.depth, self._of_plane), "py": (self._parts, columns), "px": (self._parts, 1)}
         return {name: part for name, part in found.items() if part[0] > 1}
 
     def _in_order(self, channel: str, extent: int, beyond: int = 0) -> list[tuple[str, int]]:
         """Channels and tiles, without so many of the last, in the order that data has them in."""
         last = self.window.data.dimensions[-1]
-        found = [(channel, extent), ("p", self.window.sizes[self.window.image] * self._of_image - beyond)]
+        found = [(channel, extent), ("p", self.window.planes_read * self._of_plane - beyond)]
         return found[::-1] if last is not None and last[0] == (self.window.channel,) else found
 
     def write(self, label: str, out: SSAValue) -> list[Operation]:
@@ -225,9 +226,10 @@ class Transforms:
         """The element of the data in a row of tile `p`, zero beyond the data."""
         window, (rows, columns), size = self.window, self._tiles, self.matrices.output
         images, tile = window.sizes[window.image], axis("p")
-        ranges = {"p": (0, images * self._of_image - 1), "j": (0, self.matrices.tile - 1)}
-        values = {window.image: tile // self._of_image, window.channel: axis("c"), window.plane_taps: constant(0)}
-        values[window.planes] = tile // (rows * columns) % window.planes_read
+        ranges = {"p": (0, window.planes_read * self._of_plane - 1), "j": (0, self.matrices.tile - 1)}
+        image = tile // (rows * columns)
+        values = {window.image: image % images if window.planes else image, window.channel: axis("c")}
+        values |= {window.planes: tile // self._of_plane, window.plane_taps: constant(0)}
         values |= {window.pixel[0]: tile // columns % rows * size, window.pixel[1]: tile % columns * size}
         values |= {window.tap[0]: constant(row), window.tap[1]: axis("j")}
         indices = [_sum(e, values).simplify(ranges) for e in window.data.dimensions]
@@ -290,7 +292,9 @@ class Transforms:
         """Results from the tiles that they are in."""
         window, (rows, columns), size = self.window, self._tiles, self.matrices.output
         y, x = map(axis, window.pixel)
-        plane = axis(window.image) * window.planes_read + (axis(window.planes) if window.planes else 0)
+        plane = axis(window.image)
+        if window.planes:
+            plane = axis(window.planes) * window.sizes[window.image] + plane
         tile = (plane * rows + y // size) * columns + x // size
         names = [e[0][0] for e in window.result.dimensions if e is not None and e[0]]
         ranges = {name: (0, window.sizes[name] - 1) for name in names}

@@ -87,10 +87,15 @@ class WinogradModel:
         return self.matrices.parts(self.window)
 
     @property
-    def _tiles(self) -> int:
-        """Tiles of all images, with those that only parts of windows read."""
+    def _of_plane(self) -> int:
+        """Tiles of a plane of all images, with those that only parts of windows read."""
         tiles = tiles_along(self.pixels, self.dilation, self.matrices.output)
-        return self.images * (self.planes + self.depth - 1) * prod(n + self._parts - 1 for n in tiles)
+        return self.images * prod(n + self._parts - 1 for n in tiles)
+
+    @property
+    def _tiles(self) -> int:
+        """Tiles of results."""
+        return self.planes * self._of_plane
 
     @property
     def _results(self) -> int:
@@ -101,7 +106,7 @@ class WinogradModel:
     def image_bytes(self) -> int:
         """Bytes of data and results, as they are and in tiles."""
         elements, places = self._results, self.matrices.tile**2
-        apart = self.channels * (elements + 2 * places * self._tiles)
+        apart = self.channels * (elements + 2 * places * (self.planes + self.depth - 1) * self._of_plane)
         return FLOAT32_BYTES * (apart + self.filters * (elements + places * self._tiles))
 
     @property
