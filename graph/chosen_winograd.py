@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from ..dialects.graph import GroupOp
 from ..dialects.minimal_filtering import BY_OUTPUT
 from ..dialects.target import Target, parse_target
@@ -10,8 +12,7 @@ from ..search.estimates.winograd_model import UNTUNED_TILE, WinogradModel
 from ..search.records.match import same_device
 from .chosen_schedules import KnownSchedules
 from .network import Network
-from .passes._rewrite import option
-from .passes.winograd import convolution_of, dilation_of, take_tiles
+from .passes.winograd import convolution_of, dilation_of, is_channels_last, take_tiles, taps_along_planes
 from .tasks import GroupTask, groups_of, untuned_tiles, winograd_tasks, with_tasks
 from .types import dtype_of, shape_of
 
@@ -48,15 +49,25 @@ def gains_untuned(group: GroupOp, target: Target) -> bool:
     found = convolution_of(group) if untuned_tiles(target) else None
     if found is None or dtype_of(found.inputs[0]) != "float32":
         return False
-    given, made, last = shape_of(found.inputs[0]), shape_of(found.outputs[0]), option(found, "layout") == "NHWC"
-    channels, filters = (given[3], made[3]) if last else (given[1], made[1])
-    rows, columns = made[1:3] if last else made[2:4]
-    dilation, on_cpu = dilation_of(found), target.kind == "llvm"
-    if on_cpu and not last:
+    given, made, last = shape_of(found.inputs[0]), shape_of(found.outputs[0]), is_channels_last(found)
+    channels, filters = (given[-1], made[-1]) if last else (given[1], made[1])
+    *planes, rows, columns = made[1:-1] if last else made[2:]
+    on_cpu = target.kind == "llvm"
+    if on_cpu and (planes or not last):
         return False
-    model = CpuWinogradModel if on_cpu else WinogradModel
-    matrices = BY_OUTPUT[UNTUNED_TILE]
-    return model(target, matrices, made[0], (rows, columns), channels, filters, True, dilation=dilation).gains
+    model = (CpuWinogradModel if on_cpu else WinogradModel)(
+        target,
+        BY_OUTPUT[UNTUNED_TILE],
+        made[0],
+        (rows, columns),
+        channels,
+        filters,
+        ahead=True,
+        dilation=dilation_of(found)[-2:],
+        planes=prod(planes),
+        depth=taps_along_planes(found),
+    )
+    return model.gains
 
 
 def _faster(pair: GroupTask, target: Target, known: KnownSchedules) -> int | None:

@@ -177,6 +177,18 @@ class NetworkOperators(Generic[ValueT]):
             rounds: str = ...,
             label: Tag = ...,
         ) -> ValueT: ...
+        def conv3d_winograd(
+            self,
+            data: Operand[ValueT],
+            weight: Operand[ValueT],
+            /,
+            *,
+            padding: Padding = ...,
+            dilation: Ints = ...,
+            tile_size: int = ...,
+            layout: str = ...,
+            label: Tag = ...,
+        ) -> ValueT: ...
         def cos(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def cosh(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def cumprod(

@@ -103,6 +103,20 @@ def _conv2d_winograd(
     return convolve(data, weight, padding, tile_size, pre_computed=True, dilation=dilation)
 
 
+def _conv3d_winograd(
+    data: Tensor,
+    weight: Tensor,
+    *,
+    padding: Padding = 0,
+    dilation: Ints = 1,
+    tile_size: int = 4,
+    layout: str = "NCDHW",
+) -> Tensor:
+    known = {"NCDHW": topi.nn.conv3d_winograd_ncdhw, "NDHWC": topi.nn.conv3d_winograd_ndhwc}
+    convolve = _of_layout("conv3d_winograd", layout, known)
+    return convolve(data, weight, padding, tile_size, pre_computed=True, dilation=dilation)
+
+
 def _winograd_weight_transform(weight: Tensor, *, tile_size: int = 4, layout: str = "OIHW") -> Tensor:
     return rounded_once(topi.nn.winograd_weight_transform)(weight, tile_size, layout)
 
@@ -119,4 +133,5 @@ depthwise_conv2d = anchor(_depthwise_conv2d)
 conv3d = product(_conv3d)
 conv2d_transpose = product(_conv2d_transpose)
 conv2d_winograd = anchor(_conv2d_winograd)
+conv3d_winograd = anchor(_conv3d_winograd)
 winograd_weight_transform = opaque(_winograd_weight_transform)

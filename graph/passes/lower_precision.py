@@ -30,6 +30,7 @@ PRODUCTS = (
     "depthwise_conv2d",
     "conv2d_transpose",
     "conv2d_winograd",
+    "conv3d_winograd",
     "dense",
     "dense_parts",
     "chosen_dense",

@@ -12,12 +12,17 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects.graph import ApplyOp, ConstantOp, GroupOp
+from ...dialects.minimal_filtering import KERNEL
 from ...topi.arguments import spread
 from ..types import dtype_of, infer, shape_of
 from ._rewrite import Before, applied, group_label, is_constant, option, replace
 
 TILE_SIZES = (2, 4)
 """Extents of output tiles that there are transforms for."""
+_OPERATORS = {"conv2d": "conv2d_winograd", "conv3d": "conv3d_winograd"}
+"""Convolutions -> the same by transforms."""
+_OF_WEIGHTS = {"NCHW": "OIHW", "NHWC": "HWIO", "NCDHW": "OIDHW", "NDHWC": "DHWIO"}
+"""Layouts of data -> those of their filters."""
 _TYPES = ("float32", "float64")
 """Element types that the transforms are exact enough in; products are weighed by up to 64 before they cancel."""
 
@@ -26,9 +31,10 @@ _TYPES = ("float32", "float64")
 class Winograd(ModulePass):
     """conv2d(x, w) -> conv2d_winograd(x, winograd_weight_transform(w)), for tiles of `tile_size` x `tile_size`.
 
-    Of convolutions in fp32 or fp64 with 3x3 windows, dilated or not, stride 1, one group, zeros around their data and
-    constant weights, whose transform is left to `lw-graph-fold-constants`; in groups as outside of them. Results are
-    less exact with tiles of 4, and depend on the pass.
+    And conv3d -> conv3d_winograd, by tiles of each plane. Of convolutions in fp32 or fp64 with windows of 3x3, of any
+    number of planes, dilated or not, stride 1, one group, zeros around their data and constant weights, whose transform
+    is left to `lw-graph-fold-constants`; in groups as outside of them. Results are less exact with tiles of 4, and
+    depend on the pass.
     """
 
     name: ClassVar[str] = "lw-graph-winograd"
@@ -40,7 +46,7 @@ class Winograd(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in applied(op):
-            if found.operator.data == "conv2d" and _fits(found, found.inputs[1]):
+            if found.operator.data in _OPERATORS and _fits(found, found.inputs[1]):
                 weight = _transformed(Before(found), found, found.inputs[1], self.tile_size)
                 replace(found, [_by_tiles(found, weight, self.tile_size)])
         for group in [group for group in op.walk() if isinstance(group, GroupOp)]:
@@ -88,8 +94,19 @@ def convolution_of(group: GroupOp) -> ApplyOp | None:
 
 
 def dilation_of(conv: ApplyOp) -> tuple[int, ...]:
-    """Return the dilation of a two-dimensional convolution along each axis."""
-    return spread("conv2d", "dilation", option(conv, "dilation"), 2)
+    """Return the dilation of a convolution along each axis."""
+    return spread(conv.operator.data, "dilation", option(conv, "dilation"), len(shape_of(conv.inputs[0])) - 2)
+
+
+def taps_along_planes(conv: ApplyOp) -> int:
+    """Return the extent of a convolution's window along the planes of volumes; 1 for images."""
+    shape = shape_of(conv.inputs[1])
+    return 1 if len(shape) == 4 else shape[0 if is_channels_last(conv) else 2]
+
+
+def is_channels_last(conv: ApplyOp) -> bool:
+    """True for a convolution whose channels are behind its pixels."""
+    return str(option(conv, "layout")).endswith("C")
 
 
 def _transformed(before: Before, conv: ApplyOp, weight: SSAValue, tile_size: int) -> SSAValue:
@@ -97,20 +114,22 @@ def _transformed(before: Before, conv: ApplyOp, weight: SSAValue, tile_size: int
 
 
 def _weight_options(conv: ApplyOp, tile_size: int) -> dict[str, Any]:
-    return {"tile_size": tile_size, "layout": "HWIO" if option(conv, "layout") == "NHWC" else "OIHW"}
+    return {"tile_size": tile_size, "layout": _OF_WEIGHTS[option(conv, "layout")]}
 
 
 def _by_tiles(conv: ApplyOp, weight: SSAValue, tile_size: int) -> SSAValue:
     """Add the convolution of transformed weights before one."""
     options = {name: option(conv, name) for name in ("padding", "dilation", "layout")} | {"tile_size": tile_size}
-    return Before(conv).apply("conv2d_winograd", conv.inputs[0], weight, label=conv.outputs[0].name_hint, **options)
+    return Before(conv).apply(
+        _OPERATORS[conv.operator.data], conv.inputs[0], weight, label=conv.outputs[0].name_hint, **options
+    )
 
 
 def _convolution(group: GroupOp) -> tuple[ApplyOp, int] | None:
     """The convolution of a group that fits, and which input is its weights, which nothing else in it reads."""
     places: dict[SSAValue, int] = {argument: k for k, argument in enumerate(group.body.block.args)}
     for op in group.body.block.ops:
-        if isinstance(op, ApplyOp) and op.operator.data == "conv2d":
+        if isinstance(op, ApplyOp) and op.operator.data in _OPERATORS:
             place = places.get(op.inputs[1])
             if place is not None and op.inputs[1].has_one_use() and _fits(op, group.inputs[place]):
                 return op, place
@@ -121,7 +140,7 @@ def _fits(op: ApplyOp, weight: SSAValue) -> bool:
     """Return whether a convolution has transforms, and `weight` can be transformed ahead."""
     if not is_constant(weight) or dtype_of(op.inputs[0]) not in _TYPES or option(op, "rounds"):
         return False
-    shape = shape_of(weight)
-    window = shape[:2] if option(op, "layout") == "NHWC" else shape[2:]
-    ones = all(option(op, name) in (1, (1,), (1, 1)) for name in ("stride", "groups"))
-    return window == (3, 3) and ones and not option(op, "pad_value")
+    shape, (name, axes) = shape_of(weight), (op.operator.data, len(shape_of(op.inputs[0])) - 2)
+    window = shape[:axes] if is_channels_last(op) else shape[2:]
+    ones = set(spread(name, "stride", option(op, "stride"), axes)) == {1} and option(op, "groups") == 1
+    return window[-2:] == (KERNEL, KERNEL) and ones and not option(op, "pad_value")

@@ -76,7 +76,7 @@ class KernelInfo:
     @property
     def is_winograd(self) -> bool:
         """True where a convolution in it is computed by Winograd's transforms."""
-        return "conv2d_winograd" in self.label
+        return "_winograd" in self.label
 
 
 @dataclass(frozen=True)

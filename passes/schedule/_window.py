@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
+from math import prod
 from typing import Any, Protocol
 
 from xdsl.dialects import arith
@@ -14,12 +15,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ...dialects.attributes import Axis
 from ...dialects.index import IndexExpr, axis, constant
 from ...dialects.loop import AllocOp, BlockOp, LoadOp, buffer_shape, buffer_type, element_of_buffer
-from ...dialects.minimal_filtering import Matrices, Matrix
+from ...dialects.minimal_filtering import Matrices, Matrix, tiles_along
 from ...dialects.te import PredicateOp, YieldOp
 from ..analysis.nest import fresh_buffer_name, nest_around
 
-Terms = tuple[tuple[str, ...], int]
-"""The iterators that an index is the sum of, and what is added to them."""
+Terms = tuple[tuple[str, ...], int, tuple[int, ...]]
+"""The iterators that an index is the sum of, what is added to them, and what each is multiplied by."""
 
 
 class _Index(Protocol):
@@ -50,8 +51,10 @@ class Access:
 
 
 def _terms(index: _Index) -> Terms | None:
-    names = tuple(atom for atom, c in index.terms if isinstance(atom, str) and isinstance(c, int) and c == 1)
-    return (names, index.const) if len(names) == len(index.terms) and isinstance(index.const, int) else None
+    found = [(atom, c) for atom, c in index.terms if isinstance(atom, str) and isinstance(c, int) and c > 0]
+    if len(found) < len(index.terms) or not isinstance(index.const, int):
+        return None
+    return tuple(atom for atom, _ in found), index.const, tuple(c for _, c in found)
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,8 @@ class Window:
     """A convolution's iterators, images and filters and pixels and channels and places in the window, by their names.
 
     Of a volume, `planes` and `plane_taps` are those of its first axis, empty where images have two; along it no sum is
-    transformed. `sizes` has the extent of each. `data`, `kernel` and `result` are the places of what is read and
-    written.
+    transformed. `sizes` has the extent of each, and taps are so far `apart`, those along planes first. `data`,
+    `kernel` and `result` are the places of what is read and written.
     """
 
     image: str
@@ -70,6 +73,7 @@ class Window:
     channel: str
     plane_taps: str
     tap: tuple[str, str]
+    apart: tuple[int, int, int]
     sizes: dict[str, int]
     data: Access
     kernel: Access
@@ -88,7 +92,12 @@ class Window:
     @property
     def planes_read(self) -> int:
         """Planes of an image that windows reach, 1 where it is one."""
-        return self.sizes.get(self.planes, 1) + self.depth - 1
+        return self.sizes.get(self.planes, 1) + (self.depth - 1) * self.apart[0]
+
+    @property
+    def dilation(self) -> tuple[int, int]:
+        """The distance between taps along both axes of a plane."""
+        return self.apart[1:]
 
 
 def find_window(axes: Sequence[Axis], result: Access, loads: Sequence[Access]) -> tuple[Window, tuple[int, int]] | None:
@@ -107,15 +116,16 @@ def find_window(axes: Sequence[Axis], result: Access, loads: Sequence[Access]) -
 def _is_plain(access: Access, names: Sequence[str]) -> bool:
     """True for an access of just these iterators, a dimension each, besides such of one element."""
     found = [e[0] for e in access.dimensions if e is not None and e[0]]
-    plain = all(e is not None and (len(e[0]) == 1 or not e[0]) and not e[1] for e in access.dimensions)
+    plain = all(e is not None and (e[2] == (1,) or not e[0]) and not e[1] for e in access.dimensions)
     return plain and sorted(found) == sorted((name,) for name in names)
 
 
 def _matched(
     sizes: dict[str, int], spatial: Sequence[str], reduced: Sequence[str], data: Access, kernel: Access
-) -> tuple[str, str, str, tuple[str, str], str, str, tuple[str, str]] | None:
+) -> tuple[str, str, str, tuple[str, str], str, str, tuple[str, str], tuple[int, int, int]] | None:
     """The iterators by what they are, as `Window` has them; None where they are none of a convolution."""
-    sums = [e[0] for e in data.dimensions if e is not None and len(e[0]) == 2]
+    slid = [e for e in data.dimensions if e is not None and len(e[0]) == 2]
+    sums = [e[0] for e in slid]
     if len(sums) != len(spatial) - 2 or None in data.dimensions:
         return None
     *planes, y, x = (next((n for n in names if n in spatial), "") for names in sums)
@@ -128,8 +138,12 @@ def _matched(
     (image,), (channel,), (made,) = images, channels, filters
     if sizes[ry] != sizes[rx] or not _is_plain(kernel, (made, channel, *plane_taps, ry, rx)):
         return None
+    steps = {name: step for e in data.dimensions if e is not None for name, step in zip(e[0], e[2], strict=True)}
     plain_read = all(e is not None and (len(e[0]) == 2 or not e[1]) for e in data.dimensions)
-    return (image, made, "".join(planes), (y, x), channel, "".join(plane_taps), (ry, rx)) if plain_read else None
+    if not plain_read or any(steps[name] != 1 for name in steps if name not in {*plane_taps, ry, rx}):
+        return None
+    apart = (max((steps[name] for name in plane_taps), default=1), steps[ry], steps[rx])
+    return image, made, "".join(planes), (y, x), channel, "".join(plane_taps), (ry, rx), apart
 
 
 @dataclass
@@ -139,7 +153,8 @@ class Transforms:
     Transformed kernels are [position, position, channel, filter], with the parts of a larger window behind positions;
     transformed data and products have tiles last, or channels where these are last in the data. A part reads the tile
     that is so many planes, rows and columns further on: data have tiles beyond the last results for these, and tiles
-    are numbered by rows of as many. `taken` are names that buffers and blocks may not have.
+    are numbered by rows of as many, plane by plane, each of all images. `taken` are names that buffers and blocks may
+    not have.
     """
 
     window: Window
@@ -155,27 +170,50 @@ class Transforms:
 
     @property
     def _tiles(self) -> tuple[int, ...]:
-        """Rows and columns of the tiles of an image, with those that only parts of windows read."""
-        beyond = self._parts - 1
-        return tuple(-(-self.window.sizes[name] // self.matrices.output) + beyond for name in self.window.pixel)
+        """Rows and columns of the tiles of an image, with those that only parts of windows read.
+
+        Along a dilated axis neighbours are tiles of neighbouring phases, whose pixels lie side by side.
+        """
+        pixels, apart = [self.window.sizes[name] for name in self.window.pixel], self.window.dilation
+        found = tiles_along(pixels, apart, self.matrices.output)
+        return tuple(count + (self._parts - 1) * d for count, d in zip(found, apart, strict=True))
+
+    def _start(self, tile: IndexExpr, place: int) -> IndexExpr:
+        """The first row, or column, of a tile by its number along the axis."""
+        size, d = self.matrices.output, self.window.dilation[place]
+        return tile * size if d == 1 else tile // d * (size * d) + tile % d
+
+    def _along(self, pixel: IndexExpr, place: int) -> IndexExpr:
+        """The number along an axis of the tile that holds a row, or column, of the results."""
+        size, d = self.matrices.output, self.window.dilation[place]
+        return pixel // size if d == 1 else pixel // (size * d) * d + pixel % d
+
+    def _inside(self, pixel: IndexExpr, place: int) -> IndexExpr:
+        """The row, or column, within its tile of one of the results."""
+        d = self.window.dilation[place]
+        return (pixel if d == 1 else pixel // d) % self.matrices.output
 
     @property
-    def _of_image(self) -> int:
-        """Tiles of an image, of all its planes."""
-        rows, columns = self._tiles
-        return self.window.planes_read * rows * columns
+    def _of_plane(self) -> int:
+        """Tiles of a plane, of all images."""
+        return self.window.sizes[self.window.image] * prod(self._tiles)
 
     @property
     def _apart(self) -> dict[str, tuple[int, int]]:
         """The parts of a window by the iterators over them: how many, and the tiles from one to the next."""
-        rows, columns = self._tiles
-        found = {"pz": (self.window.depth, rows * columns), "py": (self._parts, columns), "px": (self._parts, 1)}
+        _, columns = self._tiles
+        z, y, x = self.window.apart
+        found = {
+            "pz": (self.window.depth, self._of_plane * z),
+            "py": (self._parts, columns * y),
+            "px": (self._parts, x),
+        }
         return {name: part for name, part in found.items() if part[0] > 1}
 
     def _in_order(self, channel: str, extent: int, beyond: int = 0) -> list[tuple[str, int]]:
         """Channels and tiles, without so many of the last, in the order that data has them in."""
         last = self.window.data.dimensions[-1]
-        found = [(channel, extent), ("p", self.window.sizes[self.window.image] * self._of_image - beyond)]
+        found = [(channel, extent), ("p", self.window.planes_read * self._of_plane - beyond)]
         return found[::-1] if last is not None and last[0] == (self.window.channel,) else found
 
     def write(self, label: str, out: SSAValue) -> list[Operation]:
@@ -223,12 +261,14 @@ class Transforms:
 
     def _pixel(self, row: int) -> tuple[SSAValue, list[IndexExpr], list[IndexExpr]]:
         """The element of the data in a row of tile `p`, zero beyond the data."""
-        window, (rows, columns), size = self.window, self._tiles, self.matrices.output
+        window, (rows, columns) = self.window, self._tiles
         images, tile = window.sizes[window.image], axis("p")
-        ranges = {"p": (0, images * self._of_image - 1), "j": (0, self.matrices.tile - 1)}
-        values = {window.image: tile // self._of_image, window.channel: axis("c"), window.plane_taps: constant(0)}
-        values[window.planes] = tile // (rows * columns) % window.planes_read
-        values |= {window.pixel[0]: tile // columns % rows * size, window.pixel[1]: tile % columns * size}
+        ranges = {"p": (0, window.planes_read * self._of_plane - 1), "j": (0, self.matrices.tile - 1)}
+        image = tile // (rows * columns)
+        values = {window.image: image % images if window.planes else image, window.channel: axis("c")}
+        values |= {window.planes: tile // self._of_plane, window.plane_taps: constant(0)}
+        values[window.pixel[0]] = self._start(tile // columns % rows, 0)
+        values[window.pixel[1]] = self._start(tile % columns, 1)
         values |= {window.tap[0]: constant(row), window.tap[1]: axis("j")}
         indices = [_sum(e, values).simplify(ranges) for e in window.data.dimensions]
         extents, beyond = buffer_shape(self.data), list[IndexExpr]()
@@ -288,14 +328,16 @@ class Transforms:
 
     def _gathered(self, label: str, inverse: SSAValue, out: SSAValue, inside: Sequence[str]) -> Operation:
         """Results from the tiles that they are in."""
-        window, (rows, columns), size = self.window, self._tiles, self.matrices.output
+        window, (rows, columns) = self.window, self._tiles
         y, x = map(axis, window.pixel)
-        plane = axis(window.image) * window.planes_read + (axis(window.planes) if window.planes else 0)
-        tile = (plane * rows + y // size) * columns + x // size
+        plane = axis(window.image)
+        if window.planes:
+            plane = axis(window.planes) * window.sizes[window.image] + plane
+        tile = (plane * rows + self._along(y, 0)) * columns + self._along(x, 1)
         names = [e[0][0] for e in window.result.dimensions if e is not None and e[0]]
         ranges = {name: (0, window.sizes[name] - 1) for name in names}
         where = {"p": tile.simplify(ranges), "co": axis(window.filter)}
-        load = LoadOp(inverse, [y % size, x % size, *(where[name] for name in inside)])
+        load = LoadOp(inverse, [self._inside(y, 0), self._inside(x, 1), *(where[name] for name in inside)])
         body = Region(Block([load, YieldOp.create(operands=[load.result])]))
         axes = [Axis(name, window.sizes[name]) for name in names]
         values = {name: axis(name) for name in names}
@@ -325,10 +367,10 @@ class Transforms:
 
 def _sum(index: Terms | None, values: dict[str, IndexExpr]) -> IndexExpr:
     assert index is not None
-    names, const = index
+    names, const, steps = index
     total = constant(const)
-    for name in names:
-        total = total + values[name]
+    for name, step in zip(names, steps, strict=True):
+        total = total + values[name] * step
     return total
 
 

@@ -47,13 +47,14 @@ class Winograd(Primitive[Plan]):
     For tiles of `tile_size` x `tile_size` results: 2 or 4 for windows of 3x3, 3 or 4 for larger ones. These are cut
     into parts of as many taps, whose products are added up before `A' m A`; the part at `py, px` reads the tile that is
     so many rows and columns further on. Of volumes each plane is cut into tiles, and the taps along planes, of any
-    number, are parts, too. Terms are added up in another order, and after they were weighed: with tiles of 2 about as
+    number, are parts, too. The pixels that a dilated window sees are every so many: each phase of them has tiles of its
+    own. Terms are added up in another order, and after they were weighed: with tiles of 2 about as
     exactly as before, with others less so (docs/winograd.md has the errors). Tiles that reach beyond the data read
     zeros there.
 
     Requires: a sum of products of two loads, in fp32 or fp64, without a predicate, in loops of its own that are its
-    iterators; windows that move by 1, square along the last two axes, 3x3 and more, over one axis of channels, of one
-    group; a kernel with a dimension for each of its filters, channels and places in the window.
+    iterators; windows that move by 1, dilated or not, square along the last two axes, 3x3 and more, over one axis of
+    channels, of one group; a kernel with a dimension for each of its filters, channels and places in the window.
     """
 
     name = "lw-winograd"

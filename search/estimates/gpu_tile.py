@@ -21,6 +21,8 @@ Array = npt.NDArray[np.float64]
 MOST_FMAS = 2048
 """Multiply-adds of a thread that are written out one after the other: compiling more takes seconds. NVRTC 13 takes 1.1
 s for 2048 and 3.3 s for 4096 (`passes.lower._unrolled_loops`)."""
+MOST_INNER = 16
+"""Results of a thread along an axis, at most. A choice: two axes of them are all registers that a thread has."""
 PADDING = 4
 """Elements that a row of a turned operand has beyond a multiple of the banks: vectors stay aligned in it."""
 MOST_GUARDED = 4

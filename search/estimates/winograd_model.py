@@ -35,6 +35,10 @@ DIRECT_S = 1.9e-6
 kernel where results are few. Of 15 layers whose filters come transformed the 12 that gain so take 1 / 1.07 to 1 / 2.9
 of the direct time (batch 1 of ResNet-50: 10.4 us and 9.7, 11.7 and 9.4, 13.0 and 11.2, 13.8 and 10.1), of the other
 three one takes 7.6 us for 7.1, 32 channels of 28x28 in batches of 8."""
+VOLUMES_AHEAD = 1.5
+"""Times what transforms of volumes cost whose filters come transformed, from which on what they save is taken. Of 17
+with channels last (an H200) 15 save 2.2 to 7.6 times as much, and take 1 / 1.39 to 1 / 3.03 of the direct time, one
+saves 1.2 times as much (1 / 0.80), one 0.7 (1 / 0.85)."""
 TRANSFORMS = 2
 """Kernels beside the product, those of the data and of the results, and without that of the filters."""
 
@@ -63,12 +67,15 @@ class WinogradModel:
     def gains(self) -> bool:
         """True where what transforms save is more than they cost; of volumes wherever they save multiply-adds.
 
+        Of volumes whose filters come transformed where they save clearly more, as nothing compares both ways later.
+
         These reach fewer directly than images do, and both ways are compared by all that is known of their tiles: of 36
         volumes on an H200 21 are taken so, which take 1 / 1.07 to 1 / 2.04 of the direct time, but for one (1 / 0.81).
         """
-        if self.planes > 1:
+        if self.planes > 1 and not self.ahead:
             return self.saved_multiply_adds > 0
-        return self.saved_s + (DIRECT_S if self.ahead else 0.0) > self.transforms_s
+        margin = VOLUMES_AHEAD if self.planes > 1 else 1.0
+        return self.saved_s + (DIRECT_S if self.ahead else 0.0) > margin * self.transforms_s
 
     @property
     def precise(self) -> bool:
@@ -87,10 +94,15 @@ class WinogradModel:
         return self.matrices.parts(self.window)
 
     @property
-    def _tiles(self) -> int:
-        """Tiles of all images, with those that only parts of windows read."""
+    def _of_plane(self) -> int:
+        """Tiles of a plane of all images, with those that only parts of windows read."""
         tiles = tiles_along(self.pixels, self.dilation, self.matrices.output)
-        return self.images * (self.planes + self.depth - 1) * prod(n + self._parts - 1 for n in tiles)
+        return self.images * prod(n + self._parts - 1 for n in tiles)
+
+    @property
+    def _tiles(self) -> int:
+        """Tiles of results."""
+        return self.planes * self._of_plane
 
     @property
     def _results(self) -> int:
@@ -101,7 +113,7 @@ class WinogradModel:
     def image_bytes(self) -> int:
         """Bytes of data and results, as they are and in tiles."""
         elements, places = self._results, self.matrices.tile**2
-        apart = self.channels * (elements + 2 * places * self._tiles)
+        apart = self.channels * (elements + 2 * places * (self.planes + self.depth - 1) * self._of_plane)
         return FLOAT32_BYTES * (apart + self.filters * (elements + places * self._tiles))
 
     @property

@@ -13,6 +13,7 @@ from ...dialects.buffers import element_of_buffer
 from ...dialects.element import element_bytes
 from ...dialects.target import WARP, Target
 from ...passes.analysis.views import run_of
+from ..estimates.gpu_tile import MOST_INNER
 from ..sketch import arrays as np
 from ..sketch.hole import Columns, Derived, Hole, Kind
 from ..structure.anchor import Anchor, Operand
@@ -41,8 +42,6 @@ STAGES = (1, 2, 3, 4)
 UNROLLED = (0, 32, 128, 512)
 """Statements that the loops of a reduction step may become when they are unrolled."""
 
-MOST_INNER = 16
-"""Results of a thread along an axis, at most. A choice: two axes of them are all registers that a thread has."""
 _LEAST_COPIED_BYTES = 4
 """The least that a thread copies to shared memory while it goes on (PTX ISA, cp.async)."""
 USUAL_INNER = 4
@@ -363,11 +362,19 @@ def _large_tiles(block: str, tiled: Sequence[tuple[str, int]]) -> tuple[AxisTile
 
 
 def _reduce_tiles(anchor: Anchor, variant: GpuVariant, division: Division | None) -> tuple[GpuReduceTile, ...]:
-    """The reduce axes, with the steps of those that are long or divided."""
-    tiles = []
+    """The reduce axes, with the steps of those that are long or divided, and of taps that lie far apart, in front.
+
+    Of such taps shared memory has one at a time, or all with what lies between them. What fills it for one is in loops
+    within, so that it runs ahead there: they are many, and taps are few.
+    """
+    tiles, far = list[GpuReduceTile](), list[GpuReduceTile]()
     for axis in anchor.reduce:
         divided = division is not None and division.rest.name == axis.name
         whole = division.rest.extent if division is not None and divided else axis.extent
+        if axis.extent <= SMALL and not divided and _is_far_apart(anchor, axis):
+            step = _hole(anchor.block, f"{axis.name}_step", (1, axis.extent), 1)
+            far.append(GpuReduceTile(axis.name, whole, step))
+            continue
         if axis.extent <= SMALL and not divided:
             tiles.append(GpuReduceTile(axis.name, whole, None))
             continue
@@ -378,7 +385,20 @@ def _reduce_tiles(anchor: Anchor, variant: GpuVariant, division: Division | None
         choices = LARGE_STEPS if variant.large else tuple(sorted({*even, *exact}))
         step = _hole(variant.label(anchor.block), f"{axis.name}_step", choices, max(fitting, default=even[0]))
         tiles.append(GpuReduceTile(axis.name, whole, step))
-    return tuple(tiles)
+    return (*far, *tiles)
+
+
+def _is_far_apart(anchor: Anchor, taps: Axis) -> bool:
+    """True for taps of a window of which no two are of one element in the results that a thread has along an axis.
+
+    Those along planes of a volume whose tiles are numbered through are so: the next one is a plane of tiles further on.
+    """
+    spatial = {a.name for a in anchor.spatial}
+    for terms in (dict(index.terms) for operand in anchor.operands for index in operand.indices):
+        along = [abs(step) for axis, step in terms.items() if axis in spatial]
+        if taps.name in terms and along and abs(terms[taps.name]) >= MOST_INNER * min(along):
+            return True
+    return False
 
 
 def _distinct(anchor: Anchor) -> list[Operand]:

@@ -35,7 +35,7 @@ def _layer_of(step: Winograd, draft: Draft, target: Target, model: type[Winograd
     """The model of a block by transforms; None where they do not compute it, round much more, or move too much.
 
     None also for constant filters. A network transforms those of 3x3 ahead, where that pays (`graph.chosen_winograd`),
-    and may be asked for none.
+    and may be asked for none. And for dilated windows on CPUs, where nobody has measured them.
     """
     try:
         plan = step.check(draft.module)
@@ -43,6 +43,8 @@ def _layer_of(step: Winograd, draft: Draft, target: Target, model: type[Winograd
         return None
     window, sizes = plan.window, plan.window.sizes
     if element_bytes(plan.element) != FLOAT32_BYTES or is_constant(plan.kernel):
+        return None
+    if set(window.apart) != {1} and target.kind != "cuda":
         return None
     pixels = (sizes[window.pixel[0]], sizes[window.pixel[1]])
     channels, filters = sizes[window.channel], sizes[window.filter]
@@ -54,6 +56,7 @@ def _layer_of(step: Winograd, draft: Draft, target: Target, model: type[Winograd
         channels,
         filters,
         window=window.extent,
+        dilation=window.dilation,
         planes=sizes.get(window.planes, 1),
         depth=window.depth,
     )

@@ -21,8 +21,7 @@ from ...dialects.element import FLOAT32_BYTES, element_bytes
 from ...dialects.target import Target
 from ...passes.analysis.argument_marks import is_constant
 from ...passes.primitive import ScheduleError
-from ..estimates.gpu_model import GpuModel
-from ..sketch.draft import Draft
+from ..sketch.draft import CostEstimate, Draft
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor
 from ..structure.gpu_chains import Shape, chains_of
@@ -30,6 +29,7 @@ from ..structure.kinds import contraction_of
 from ._gpu_factors import parts_of
 from ._gpu_large_tiles import is_large
 from ._gpu_one_tap import as_product, seen_as_product
+from ._gpu_register_windows import RegisterWindow, register_windows, write_register_windows
 from ._gpu_sliced_products import is_sliced, write_sliced
 from ._gpu_tile_plan import SMALL, GpuVariant
 from ._gpu_tiles import with_packed, write_tiling
@@ -78,7 +78,7 @@ class GpuTiling(SketchRule):
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         joined = joined_reductions(draft)
 
-        def structures(anchor: Anchor) -> list[GpuVariant]:
+        def structures(anchor: Anchor) -> list[GpuVariant | RegisterWindow]:
             left = anchor.block in joined or (target.kind == "cuda" and is_matrix_by_vector(anchor))
             found = [] if left else gpu_variants(anchor)
             kept = [variant for variant in found if target.kind == "cuda" or not (variant.large or variant.in_both)]
@@ -86,9 +86,11 @@ class GpuTiling(SketchRule):
             if kept and is_sliced(product, target, product is not anchor):
                 kept.append(GpuVariant(anchor.spatial[-1:], sliced=True, large=True))
                 kept.append(GpuVariant(anchor.spatial[-1:], split=True, sliced=True, large=True))
-            return kept
+            return [*kept, *register_windows(anchor, target)]
 
-        def write(grown: Draft, anchor: Anchor, variant: GpuVariant) -> Iterator[GpuModel]:
+        def write(grown: Draft, anchor: Anchor, variant: GpuVariant | RegisterWindow) -> Iterator[CostEstimate]:
+            if isinstance(variant, RegisterWindow):
+                return write_register_windows(grown, anchor, target)
             if variant.along_terms:
                 product = as_product(grown, with_packed(grown, anchor, variant))
                 if not is_sliced(product, target, pixels=True):

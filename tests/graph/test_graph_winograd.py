@@ -192,6 +192,38 @@ def wide_convolution(
     return net
 
 
+def volume_convolution(
+    channels: int, planes: int, size: int, depth: int = 3, layout: str = "NDHWC", images: int = 1, stride: int = 1
+) -> lw.Network:
+    net = lw.Network("volume")
+    last = layout == "NDHWC"
+    weight = np.random.default_rng(0).normal(size=(depth, 3, 3, channels, channels)).astype(np.float32)
+    shape = (planes, size, size, channels) if last else (channels, planes, size, size)
+    kept = net.constant(weight if last else np.ascontiguousarray(weight.transpose(4, 3, 0, 1, 2)), "w")
+    data, padding = net.input("data", (images, *shape)), (depth // 2, 1, 1)
+    net.output(net.relu(net.conv3d(data, kept, padding=padding, stride=(stride, 1, 1), layout=layout)))
+    return net
+
+
+@pytest.mark.parametrize("tile_size", [2, 4])
+@pytest.mark.parametrize(
+    ("layout", "depth", "images"), [("NDHWC", 3, 2), ("NCDHW", 3, 2), ("NCDHW", 1, 1), ("NDHWC", 2, 1)]
+)
+@pytest.mark.few(2)
+def test_volumes_are_computed_by_tiles_of_their_planes(tile_size: int, layout: str, depth: int, images: int) -> None:
+    net = volume_convolution(3, 4, 5, depth, layout, images)
+    after = transformed(net, tile_size)
+    names = [op.operator.data for op in after.module.walk() if isinstance(op, ApplyOp)]
+    assert names == ["conv3d_winograd", "relu"]
+    feeds = feeds_of(net)
+    (want,) = net.evaluate(**feeds)
+    np.testing.assert_allclose(after.evaluate(**feeds)[0], want, atol=1e-4 * float(np.abs(want).max()))
+
+
+def test_volumes_that_windows_leave_planes_of_out_of_stay_direct() -> None:
+    assert "winograd" not in str(transformed(volume_convolution(3, 4, 5, stride=2)).module)
+
+
 @pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 @pytest.mark.parametrize("dilation", [1, 2])
 def test_untuned_convolutions_of_many_channels_take_tiles_of_2_on_cpus(dilation: int) -> None:
@@ -222,6 +254,11 @@ def test_untuned_convolutions_of_many_channels_take_tiles_of_2_on_cpus(dilation:
         (wide_convolution(256, images=128, dilation=6), "cuda model=h200", False),  # tiles of 576 results for 182
         (wide_convolution(256, "NCHW", images=128), "cuda model=h200", True),
         (wide_convolution(256, images=128), "opencl model=mali-t860", False),
+        (volume_convolution(64, 16, 56), "cuda model=h200", True),
+        (volume_convolution(64, 16, 56, layout="NCDHW"), "cuda model=h200", True),
+        (volume_convolution(128, 8, 28, depth=1), "cuda model=h200", True),
+        (volume_convolution(16, 4, 1), "cuda model=h200", False),  # tiles of four results for one
+        (volume_convolution(64, 16, 56), TARGET, False),  # nobody has measured them on a CPU
     ],
 )
 def test_which_convolutions_gain_untuned(net: lw.Network, target: str, gains: bool) -> None:

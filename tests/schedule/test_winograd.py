@@ -46,6 +46,29 @@ def test_larger_windows_are_computed_in_parts(
 
 
 @pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(
+    ("window", "tile_size", "dilation"),
+    [(3, 2, (2, 2)), (3, 4, (3, 1)), (5, 3, (2, 4)), (7, 4, (2, 2)), (3, 2, (9, 9))],
+)
+@pytest.mark.parametrize(("extents", "padding"), [((2, 7, 10), 3), ((1, 12, 9), (12, 4))])
+@pytest.mark.few(5)
+def test_each_phase_of_a_dilated_window_has_tiles_of_its_own(
+    last: bool,
+    window: int,
+    tile_size: int,
+    dilation: tuple[int, int],
+    extents: tuple[int, ...],
+    padding: tuple[int, int] | int,
+) -> None:
+    images, rows, columns = extents
+    rows, columns = (n + (window - 1) * d for n, d in zip((rows, columns), dilation, strict=True))
+    data = te.placeholder((images, rows, columns, 3) if last else (images, 3, rows, columns), "float64", "data")
+    kernel = te.placeholder((window, window, 3, 5) if last else (5, 3, window, window), "float64", "kernel")
+    convolve = topi.nn.conv2d_nhwc if last else topi.nn.conv2d_nchw
+    agree([data, kernel, topi.nn.relu(convolve(data, kernel, 1, padding, dilation))], tile_size)
+
+
+@pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize(("window", "tile_size"), [((3, 3, 3), 2), ((1, 3, 3), 4), ((2, 5, 5), 3), ((5, 3, 3), 2)])
 @pytest.mark.parametrize(
     ("extents", "padding"), [((2, 4, 5, 6), (1, 1, 1)), ((1, 1, 4, 4), (2, 2, 1)), ((1, 5, 8, 7), 0)]
@@ -54,6 +77,11 @@ def test_planes_of_volumes_are_added_up_as_parts_are(
     last: bool, window: tuple[int, int, int], tile_size: int, extents: tuple[int, ...], padding: tuple[int, ...] | int
 ) -> None:
     agree(volume(last, extents, window, padding, "float64"), tile_size)
+
+
+def test_planes_of_dilated_volumes_are_added_up_where_they_lie() -> None:
+    data, kernel = te.placeholder((2, 3, 9, 8, 9), "float64", "data"), te.placeholder((5, 3, 3, 3, 3), "float64")
+    agree([data, kernel, topi.nn.conv3d_ncdhw(data, kernel, 1, (2, 1, 0), (3, 1, 2))], 2)
 
 
 def volume(
@@ -79,11 +107,11 @@ def test_images_of_one_pixel_and_padding_wider_than_windows(
 
 
 @pytest.mark.parametrize(
-    ("window", "dilation", "groups"), [((3, 5), 1, 1), ((3, 3), 2, 1), ((3, 3), 1, 2), ((2, 2), 1, 1)]
+    ("window", "stride", "groups"), [((3, 5), 1, 1), ((3, 3), 2, 1), ((3, 3), 1, 2), ((2, 2), 1, 1)]
 )
-def test_other_windows_are_refused(window: tuple[int, int], dilation: int, groups: int) -> None:
+def test_other_windows_are_refused(window: tuple[int, int], stride: int, groups: int) -> None:
     data, kernel = te.placeholder((1, 4, 9, 9), name="data"), te.placeholder((4, 4 // groups, *window), name="kernel")
-    sch = lw.Schedule([data, kernel, topi.nn.conv2d_nchw(data, kernel, 1, 1, dilation, groups=groups)])
+    sch = lw.Schedule([data, kernel, topi.nn.conv2d_nchw(data, kernel, stride, 1, groups=groups)])
     with pytest.raises(lw.ScheduleError, match="must be a convolution of square windows of 3x3 or more that move by 1"):
         sch.winograd(convolution(sch))
 

@@ -26,10 +26,12 @@ def image(channels: int, size: int, filters: int, taps: int, stride: int, last: 
     return [data, weight, topi.nn.relu(convolve(data, weight, stride, taps // 2 if taps > stride else 0))]
 
 
-def volume(channels: int, depth: int, size: int, filters: int) -> list[te.Tensor]:
-    data = te.placeholder((1, channels, depth, size, size), name="data")
-    kernel = te.placeholder((filters, channels, 3, 3, 3), name="kernel")
-    return [data, kernel, topi.nn.conv3d_ncdhw(data, kernel, 1, 1)]
+def volume(channels: int, depth: int, size: int, filters: int, stride: int = 1, last: bool = False) -> list[te.Tensor]:
+    shape, taps = (depth, size, size), (3, 3, 3)
+    data = te.placeholder((1, *shape, channels) if last else (1, channels, *shape), name="data")
+    kernel = te.placeholder((*taps, channels, filters) if last else (filters, channels, *taps), name="kernel")
+    convolve = topi.nn.conv3d_ndhwc if last else topi.nn.conv3d_ncdhw
+    return [data, kernel, convolve(data, kernel, stride, 1)]
 
 
 def ways(tensors: list[te.Tensor], target: str = CUDA) -> set[bool]:
@@ -49,6 +51,7 @@ def test_windows_of_images_with_channels_last_and_patches_are_products() -> None
     assert ways(image(256, 64, 192, 3, 2, last=True)) == {True}
     assert ways(image(96, 56, 192, 2, 2, last=False)) == {True, False}
     assert ways(image(3, 224, 768, 16, 16, last=False)) == {True}
+    assert ways(volume(128, 8, 28, 256, 2, last=True)) == {True}
 
 
 def test_others_are_tiles_of_windows() -> None:
@@ -62,6 +65,15 @@ def test_others_are_tiles_of_windows() -> None:
     assert ways(image(24, 40, 40, 3, 1, last=True)) == {False}
     assert ways(image(3, 224, 64, 3, 2, last=True)) == {False}
     assert ways(volume(8, 16, 20, 16)) == {False}
+    assert ways(volume(64, 8, 28, 64, 2)) == {False}
+
+
+def test_candidates_of_volumes_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (_gpu_sliced_products, gpu_im2col):
+        monkeypatch.setattr(module, "LEAST_PRODUCTS", 0)
+    task = lw.SearchTask(volume(8, 3, 6, 36, 2, last=True), target=CUDA)
+    (sketch, *_) = (sketch for sketch in task.sketches if "im2col" in sketch.name)
+    check_candidates(task, sketch, 1)
 
 
 @pytest.mark.parametrize(("length", "taps", "stride"), [(80, 3, 2), (141, 5, 4)])

@@ -6,6 +6,7 @@ import pytest
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.minimal_filtering import F2
+from loopwright.search.estimates.gpu_model import part_of_places
 from loopwright.search.estimates.winograd_model import WinogradModel
 
 TARGET = "cuda model=h200"
@@ -99,6 +100,27 @@ def test_filters_behind_their_channels_are_read_in_order() -> None:
     assert copied(last=False) and copied(last=False, filters=72)
     assert not copied(last=True)
     assert not copied(last=False, filters=1000)  # threads of a block would need rows of two channels
+
+
+def test_planes_that_lie_far_apart_are_in_shared_memory_one_at_a_time() -> None:
+    """Tiles of a tap along planes are a plane of tiles further on, and what lies between would be copied with them."""
+    data = te.placeholder((1, 16, 6, 32, 32), name="data")
+    kernel = te.placeholder((4, 4, 3, 16, 32), name="kernel")
+    volumes = topi.nn.conv3d_winograd_ncdhw(data, kernel, 1, 2, pre_computed=True)
+    task = lw.SearchTask([data, kernel, volumes], target=TARGET)
+    assert 'lw-split{block="bgemm" loop="pz" factors=0,1}' in task.default_schedule
+    for sketch in task.sketches:
+        for row in (sketch.default, *sketch.sample(np.random.default_rng(0), 1)):
+            found = lw.interpret(task.schedule_module(sketch.schedule(row)), *task.reference.inputs)
+            expected, tolerance = task.reference.expected[0], task.reference.tolerances[0]
+            np.testing.assert_allclose(found, expected, **tolerance._asdict())
+
+
+def test_places_of_windows_are_counted_once() -> None:
+    for results, taps, stride, dilation in [(4, 3, 1, 1), (4, 3, 2, 1), (7, 5, 1, 2), (8, 3, 2, 4), (4, 3, 1, 12)]:
+        places = {r * stride + t * dilation for r in range(results) for t in range(taps)}
+        part = part_of_places(np.array([results * 1.0]), np.array([taps * 1.0]), stride, dilation)
+        np.testing.assert_allclose(part * results * taps, [len(places)])
 
 
 def test_filters_that_are_transformed_ahead_save_their_transform() -> None:

@@ -249,6 +249,35 @@ def test_dilated_winograd(tile: int, extents: Any, padding: Any, dilation: Any) 
     )
 
 
+@pytest.mark.parametrize("tile", [2, 4])
+@pytest.mark.parametrize(
+    "planes, depth, padding, dilation", [(4, 3, 1, 1), (5, 1, (0, 1, 1), 1), (3, 2, (1, 0, 2), (2, 1, 2)), (1, 3, 1, 1)]
+)
+@pytest.mark.few(2)
+def test_winograd_of_volumes(tile: int, planes: int, depth: int, padding: Any, dilation: Any) -> None:
+    pads, apart = ((v,) * 3 if isinstance(v, int) else v for v in (padding, dilation))
+
+    def expected(x: Array, k: Array) -> Array:
+        return ref.convolve_python(x, k, (1, 1, 1), pads, pads, apart, 1)
+
+    check(
+        lambda x, k: topi.nn.conv3d_winograd_ncdhw(x, k, padding, tile, dilation=dilation),
+        expected,
+        f32(2, 3, planes, 7, 9),
+        f32(5, 3, depth, 3, 3),
+        tolerance=1e-4,
+    )
+    check(
+        lambda x, k: topi.nn.conv3d_winograd_ndhwc(
+            x, topi.nn.winograd_weight_transform(k, tile, "DHWIO"), padding, tile, dilation=dilation, pre_computed=True
+        ),
+        lambda x, k: np.moveaxis(expected(np.moveaxis(x, 4, 1), k.transpose(4, 3, 0, 1, 2)), 1, 4),
+        f32(2, planes, 7, 9, 3),
+        f32(depth, 3, 3, 3, 5),
+        tolerance=1e-4,
+    )
+
+
 def test_winograd_with_a_transformed_kernel() -> None:
     check(
         lambda x, k: topi.nn.conv2d_winograd_nchw(x, topi.nn.winograd_weight_transform(k, 2), 1, 2, pre_computed=True),

@@ -39,4 +39,6 @@ from .softmax import log_softmax as log_softmax
 from .softmax import softmax as softmax
 from .winograd import conv2d_winograd_nchw as conv2d_winograd_nchw
 from .winograd import conv2d_winograd_nhwc as conv2d_winograd_nhwc
+from .winograd import conv3d_winograd_ncdhw as conv3d_winograd_ncdhw
+from .winograd import conv3d_winograd_ndhwc as conv3d_winograd_ndhwc
 from .winograd import winograd_weight_transform as winograd_weight_transform
