@@ -31,11 +31,15 @@ from .tile_model import (
 )
 from .tile_shape import Array
 
-ISSUED_PER_CYCLE = 3.2
+ISSUED_PER_CYCLE = 2.75
 """Multiply-adds and loads of whole vectors that begin in a cycle, together. Of C near-best candidates are estimated
 0.071, 0.068 and 0.068 of their time off with 2.75, 3.2 and 4 on the Zen 5, 0.068, 0.067 and 0.067 on the Emerald
 Rapids. Tiles of 14 x 2, 10 x 2, 12 x 2, 8 x 3, 9 x 3, 8 x 2 and 7 x 2 (rows x vectors) all take 162 to 170 us for 448
-x 88 x 320 there, and 103 to 107 on the Zen 5: what decides between them is what caches deliver."""
+x 88 x 320 there, and 103 to 107 on the Zen 5: what decides between them is what caches deliver. With 3.2 most odd
+products are in tiles of 14 x 2; of 22 that are chosen otherwise with this, most in tiles of 8 x 3 and 6 x 4, the
+Emerald Rapids takes 1 / 1.04 of the time (1 / 0.89 to 1 / 1.28, seeds 1 and 2 of mixed operators and the lists), of 12
+the Zen 5 the same (1 / 0.93 to 1 / 1.03); with two threads 777 x 1025 x 513 takes 3.8 ms in tiles of 6 x 4, 3.9 of 9 x
+3, 4.6 of 14 x 2 there."""
 CUT_BESIDE_OTHERS = 3.0
 """Factor of the steps of a tile of which the last vector is cut, where others of its cache tile lie beside it (a Zen 5:
 688 x 279 x 64 in tiles of 4 rows x 6 vectors runs at 84 GFLOP/s in pairs, at 242 one by one, of 6 x 4 and 4 x 4 at 179
