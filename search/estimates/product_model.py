@@ -9,6 +9,7 @@ model that ships 1.15 times. Where a docstring compares values, figures are such
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -30,11 +31,15 @@ from .tile_model import (
 )
 from .tile_shape import Array
 
-ISSUED_PER_CYCLE = 3.2
+ISSUED_PER_CYCLE = 2.75
 """Multiply-adds and loads of whole vectors that begin in a cycle, together. Of C near-best candidates are estimated
 0.071, 0.068 and 0.068 of their time off with 2.75, 3.2 and 4 on the Zen 5, 0.068, 0.067 and 0.067 on the Emerald
 Rapids. Tiles of 14 x 2, 10 x 2, 12 x 2, 8 x 3, 9 x 3, 8 x 2 and 7 x 2 (rows x vectors) all take 162 to 170 us for 448
-x 88 x 320 there, and 103 to 107 on the Zen 5: what decides between them is what caches deliver."""
+x 88 x 320 there, and 103 to 107 on the Zen 5: what decides between them is what caches deliver. With 3.2 most odd
+products are in tiles of 14 x 2; of 22 that are chosen otherwise with this, most in tiles of 8 x 3 and 6 x 4, the
+Emerald Rapids takes 1 / 1.04 of the time (1 / 0.89 to 1 / 1.28, seeds 1 and 2 of mixed operators and the lists), of 12
+the Zen 5 the same (1 / 0.93 to 1 / 1.03); with two threads 777 x 1025 x 513 takes 3.8 ms in tiles of 6 x 4, 3.9 of 9 x
+3, 4.6 of 14 x 2 there."""
 CUT_BESIDE_OTHERS = 3.0
 """Factor of the steps of a tile of which the last vector is cut, where others of its cache tile lie beside it (a Zen 5:
 688 x 279 x 64 in tiles of 4 rows x 6 vectors runs at 84 GFLOP/s in pairs, at 242 one by one, of 6 x 4 and 4 x 4 at 179
@@ -71,8 +76,11 @@ out, and comes again. 128 x 768 to 3072 in panels of 1024 columns takes 7.0 ms, 
 Emerald Rapids that others use)."""
 PAGES_APART = 1.5
 """Factor of that where vectors are read in place from rows a page apart or more, as nothing fetches them ahead, and a
-part of it where several are on a page. With 1 and 2 what is estimated least takes 1.043 and 1.047 times the fastest
-one's time, 1.040 with this; 128 x 124 x 3663 in tiles of 14 x 2 was estimated at 1.2 ms with 1, and takes 2.1 to 2.7.
+part of it where several are on a page, and the more of a page is read at a time. With 1 and 2 what is estimated least
+takes 1.043 and 1.047 times the fastest one's time, 1.040 with this; 128 x 124 x 3663 in tiles of 14 x 2 was estimated
+at 1.2 ms with 1, and takes 2.1 to 2.7. In panels that are used once or twice 4 x 2000 x 3000 takes 1.9 ms, in place 512
+columns at a time 0.4, 2 x 4097 x 4095 6.9 and 2.2, 13 x 3000 x 1700 3.9 and 0.9 (one core of a Zen 5; onnxruntime 2.7,
+7.7 and 2.5).
 """
 RUN_CYCLES, ASKED_RUN_CYCLES = (1.0, 30.0), (2.0, 5.0)
 """Cycles to begin a run of lines of a row that is read in place, on another page than the row before, from beyond the
@@ -95,8 +103,10 @@ L2_BYTES_PER_CYCLE, WAITED_FOR_L2 = 64.0, 0.4
 """Bytes from the second-level cache in a cycle (Software Optimization Guides of Intel and AMD), and the part of them
 that arithmetic does not hide: tiles of 4 rows x 6 vectors read twice as many as those of 8 x 3, and take 1.1 times as
 long for 1024 cubed (a Zen 5)."""
-WAITED_FOR = 0.55
-"""Part of what the shared cache and memory deliver that arithmetic does not hide (fitted)."""
+WAITED_FOR, SHOWN = 0.4, 0.15
+"""Part of what the shared cache and memory deliver that arithmetic does not hide, both 0.55 where arithmetic takes
+longer (fitted), and the part of the shorter of both that is beside the longer one (a choice): else tiles of one row
+each and of both are alike for 2 x 4097 x 154, and take 68 and 35 us (one core of a Zen 5)."""
 ASKED_FOR = 0.3
 """Of that, what is left where the next block of a panel is asked for while one is in use: 2048 cubed in tiles of 64
 rows and blocks of 128 terms takes 88.6 ms without, 73.9 with, of 128 rows 79.7 and 71.8, all registers alone 68 (one
@@ -111,8 +121,14 @@ SHARPNESS = 8.0
 """Power of the norm by which arithmetic, loads and latency are joined: near their maximum, above it where two are."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class ProductModel(TileModel):
-    """The shape of a product of matrices; tiles that the edges cut take what is left of them."""
+    """The shape of a product of matrices; tiles that the edges cut take what is left of them.
+
+    Sums that are complete `at_once` are stored by their register tile.
+    """
+
+    at_once: bool = False
 
     def seconds(self, c: Columns) -> Array:
         """A rough time: steps of all register tiles, visits of sums, results, packing, and what is far."""
@@ -124,7 +140,8 @@ class ProductModel(TileModel):
         work = work + visits * sums * self._visit_cycles(c) + self._results(c)
         far, asked = self._far(c)
         work = work + WAITED_FOR_L2 * self._near(c)
-        waited = np.where(self._panels_ahead(c), 0.0, WAITED_FOR * (far - (1.0 - ASKED_FOR) * asked))
+        left = far - (1.0 - ASKED_FOR) * asked
+        waited = np.where(self._panels_ahead(c), 0.0, WAITED_FOR * left + SHOWN * np.minimum(work, left))
         cycles = np.maximum(work, far) + waited + self._packing(c, visits) + self.turning
         tasks = self._tasks(c)
         cores = self.target.cores
@@ -194,8 +211,8 @@ class ProductModel(TileModel):
         """Cycles to store results that nothing hides."""
         if self.turned:
             return (OUT_CYCLES + TURNED_CYCLES) * self._turned_vectors(c)[0]
-        several = (c[self.vector.middle] > 1) & any(axis.middle for axis in self.reduce)
-        for axis in self.rows if any(axis.middle for axis in self.reduce) else ():
+        several = (c[self.vector.middle] > 1) & (not self.at_once)
+        for axis in () if self.at_once else self.rows:
             several = several | ((c[axis.middle] > 1) & (axis.extent > c[axis.inner]))
         results = prod(int(extent) for extent in self._all.values()) / prod(a.extent for a in self.reduce)
         lines = results * self.element_bytes / LINE_BYTES
@@ -219,8 +236,14 @@ class ProductModel(TileModel):
             if once > KEPT * size:
                 found = found + np.sum(each, axis=0) / rate
                 asked = asked + sum(each[place] for place in self.blocks_asked) / rate
-        found = found * (1.0 + (PAGES_APART - 1.0) * self._pages_a_row) + self._begun(c)
+        found = found * self._apart(c) + self._begun(c)
         return np.asarray(found), np.where(self._block_kept(c), asked, 0.0)
+
+    def _apart(self, c: Columns) -> Array:
+        """Factor of what is far where vectors are read in place, a part of a page at a time."""
+        moving = [o for o in self.operands if o.strides and self.vector.name in o.axes and self._has_runs(o)]
+        part = self._run_bytes(c, moving[-1], True) / L1_WAY_BYTES if moving else np.zeros(len(c[self.lanes]))
+        return np.asarray(1.0 + (PAGES_APART - 1.0) * self._pages_a_row * (1.0 - part))
 
     def _block_kept(self, c: Columns) -> npt.NDArray[np.bool_]:
         """True where the second-level cache keeps a block of a panel beside the next one."""

@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from xdsl.dialects.arith import AddfOp
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...backends.host_memory import require_bytes
 from ...dialects.element import dtype_name, element_bytes, epsilon, is_float
 from ...dialects.interpret.te import run_te
-from ...dialects.te import ComputeOp, ReadOp
+from ...dialects.te import ComputeOp, ReadOp, YieldOp
 from .measurement import MeasureTask
 from .tolerance import Tolerance
 
@@ -193,10 +194,12 @@ def tolerance(stages: Iterable[Operation]) -> Tolerance:
 
     A sum of K products of numbers up to 1 that is rounded K times is off by up to K * eps in the worst case, and by a
     few sqrt(K) * eps in practice; transforms and chains of stages multiply that. The bound is 4 * K * eps, at least
-    64 * eps, against which a missing or repeated term of such a sum stands out for any K below 1 / (8 * eps).
+    64 * eps, against which a missing or repeated term of such a sum stands out for any K below 1 / (8 * eps). A sum of
+    sums, as the parts of a cumulative one, has the terms of all of them.
     """
     eps = 0.0
     length = 1
+    known: dict[Operation | Block, int] = {}
     for op in stages:
         for value in op.results:
             if isinstance(value.type, TensorType):
@@ -207,6 +210,23 @@ def tolerance(stages: Iterable[Operation]) -> Tolerance:
             size = 1
             for axis in op.reduce_axes:
                 size *= axis.extent
-            length = max(length, size)
+            length = max(length, size, _terms(op, known))
     bound = eps * max(64, 4 * length)
     return Tolerance(min(bound, 0.05), min(max(64 * eps, bound / 16), 0.05))
+
+
+def _terms(op: Operation | Block, known: dict[Operation | Block, int]) -> int:
+    """Terms of what a stage adds up, those of sums among them counted; 1 of one that does more than add."""
+    if op not in known:
+        known[op] = _terms_added(op, known)
+    return known[op]
+
+
+def _terms_added(op: Operation | Block, known: dict[Operation | Block, int]) -> int:
+    if not isinstance(op, ComputeOp) or op.combiner.data not in ("add", "none"):
+        return 1
+    inside = [each for each in op.walk() if each is not op]
+    if any(not isinstance(each, ReadOp | YieldOp | AddfOp) for each in inside):
+        return 1
+    own = math.prod(axis.extent for axis in op.reduce_axes)
+    return own * max((_terms(each.tensor.owner, known) for each in inside if isinstance(each, ReadOp)), default=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from math import prod
 
 from ...dialects.buffers import buffer_shape
@@ -31,7 +32,9 @@ def tile_model(plan: TilePlan, copied: float = 0.0) -> TileModel:
         or _is_shuffled(plan, operand)
         for operand in plan.in_panels
     )
-    kind = ProductModel if is_product(plan.anchor, plan.target) else TileModel
+    is_of_product = is_product(plan.anchor, plan.target)
+    of_product = partial(ProductModel, at_once=plan.variant.at_once)
+    kind = of_product if is_of_product else TileModel
     return kind(
         target=plan.target,
         outer=tuple((a.name, a.extent) for a in plan.outer),
@@ -61,7 +64,7 @@ def tile_model(plan: TilePlan, copied: float = 0.0) -> TileModel:
         turned=plan.stored_lanes is not None,
         asked=plan.ahead is not None,
         streamed=plan.is_streamed,
-        vector_first=plan.filters_first and (plan.variant.panels_asked or is_product(plan.anchor, plan.target)),
+        vector_first=plan.filters_first and (plan.variant.panels_asked or is_of_product),
         panels_asked=plan.variant.panels_asked,
         blocks_asked=tuple(n for n, o in enumerate(plan.anchor.operands) if plan.asks_blocks and o in plan.moving),
     )

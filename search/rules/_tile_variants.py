@@ -96,18 +96,21 @@ class Variant:
 
 
 def is_product(anchor: Anchor, target: Target) -> bool:
-    """True for products of two matrices, also in batches, but for those of few rows: dot products may be."""
+    """True for products of two matrices, also in batches, but for those of few rows: dot products may be.
+
+    One row is among them, which may be in no axis: a vector times a matrix along whose rows it is added up.
+    """
     found = contraction_of(anchor)
-    if found is None or anchor.pads or not (found.reads_plain and found.rows and found.columns):
+    if found is None or anchor.pads or not (found.reads_plain and found.columns):
         return False
     wide = anchor.wide_operand(Operand.is_next_along)
     return wide is None or anchor.kept_results(wide) > MOST_ROWS or rows_as_lanes(anchor, target) is not None
 
 
 def _panel_stays(anchor: Anchor, target: Target) -> bool:
-    """True where the second-level cache keeps a narrow panel of all terms, which are not written out as a whole."""
+    """True where the second-level cache keeps a narrow panel of all terms."""
     terms = prod(axis.extent for axis in anchor.reduce)
-    return terms > SMALL and terms * NARROW * target.vector_bytes <= KEPT * target.l2_bytes
+    return terms * NARROW * target.vector_bytes <= KEPT * target.l2_bytes
 
 
 def _panels_pay(anchor: Anchor, target: Target, group: Sequence[Axis]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from math import gcd, prod
 from typing import ClassVar
@@ -54,8 +54,13 @@ of a Zen 5)."""
 
 MOST_PIECES = 8
 """Pieces of equal length, at most, that a loop is written out in, along which other parts are read from some place on
-(a choice: each is the code of the loops inside). 512 and 512 channels of 64x64 behind each other take 704 us so, 924
-with a condition of each vector (one core of a Zen 5)."""
+(a choice: each is the code of the loops inside). What is read is known of all pieces but those with a seam: 512 and 512
+channels of 64x64 behind each other take 704 us so, 924 with a condition of each vector, 33 and 70 rows of 500 514 and
+693, 2790 and 9100 elements of each of 65 rows 58 and 97 (one core of a Zen 5; PyTorch and onnxruntime 60 to 62)."""
+MOST_WRITTEN = 64
+"""Vectors of a row with seams, at most, that are all written out, so that masks are known: 300, 301 and 77 elements of
+each of 500 rows take 25 us so, 43 with a mask of each vector (one core of a Zen 5; PyTorch 28), and 128 vectors are the
+code of several kernels (a choice)."""
 
 
 class Injective(SketchRule):
@@ -89,7 +94,7 @@ class RunPlan:
     """A block without a reduction along memory: its last loop, the `run`, in `vectors` of so many `lanes`.
 
     `lanes` is None where vectors would not pay. `dealt` are how many of the outermost loops threads share, the run
-    itself among them where it is one more than those outside of it.
+    itself among them where it is one more than those outside of it. The loop `seam` is written out in pieces.
     """
 
     name: str
@@ -98,6 +103,7 @@ class RunPlan:
     vectors: Hole | int
     limits: tuple[Limit, ...]
     dealt: int
+    seam: str = ""
 
 
 def plan_run(block: BlockOp, target: Target) -> RunPlan:
@@ -115,12 +121,13 @@ def plan_run(block: BlockOp, target: Target) -> RunPlan:
     if not vectors_pay(block, run, extent, lanes_of_block(block, target)):
         return RunPlan(name, run, None, 1, (), dealt)
     choices, usual, side, most = _usual_vectors(block, run, extent, target)
-    if total < parallel_elements(target):
-        return RunPlan(name, run, usual, side, (), dealt)
+    seam = _seamed(block, {loop.loop_name for loop in block.enclosing_loops[dealt:]})
+    if total < parallel_elements(target) or (seam == run and not is_costly(block)):
+        return RunPlan(name, run, usual, side, (), dealt, seam)
     lanes = usual if len(choices) == 1 else Hole.near(f"{name}_lanes", choices, usual, "vector")
     vectors = Hole.near(f"{name}_vectors", tuple(n for n in VECTORS if n <= most), side, "unroll")
     factors = (vectors.name, *([lanes.name] if isinstance(lanes, Hole) else []))
-    return RunPlan(name, run, lanes, vectors, (not_idle(factors, extent),), dealt)
+    return RunPlan(name, run, lanes, vectors, (not_idle(factors, extent),), dealt, seam)
 
 
 def _usual_vectors(block: BlockOp, run: str, extent: int, target: Target) -> tuple[tuple[int, ...], int, int, int]:
@@ -194,38 +201,43 @@ def _in_stretches(apart: Sequence[int], full: int) -> bool:
     return len(apart) >= FEWEST_A_STRETCH * count
 
 
-def _seamed(block: BlockOp) -> tuple[str, int] | None:
-    """The loop along which loads are on from some place on, or up to one, and the longest pieces that these end.
+def _seamed(block: BlockOp, loops: Set[str]) -> str:
+    """The one of some loops along which loads are on from some place on, or up to one, as that of a concatenation.
 
-    Such as that of a concatenation. None where conditions are of several loops, and where pieces are too many.
+    "" where conditions are of several loops.
     """
     conditions = [c.substitute(block.bound) for load in block.loads for c in load.conditions]
-    loops = {name for c in conditions for name in c.axes()}
-    extents = {loop.loop_name: loop.size for loop in block.enclosing_loops}
-    if len(loops) != 1 or not loops <= extents.keys() or block.conditions:
-        return None
-    (name,) = loops
+    named = {name for c in conditions for name in c.axes()}
+    if len(named) != 1 or not named <= loops or block.conditions:
+        return ""
+    (name,) = named
     steps = [c.coefficient(name) if c.is_linear_in(name) else 0 for c in conditions]
-    if any(abs(step) != 1 for step in steps):
-        return None
-    places = [c.const + 1 if step < 0 else -c.const for c, step in zip(conditions, steps, strict=True)]
-    piece = gcd(extents[name], *(place for place in places if 0 < place < extents[name]))
-    return (name, piece) if 1 < extents[name] // piece <= MOST_PIECES and piece > 1 else None
+    return "" if any(abs(step) != 1 for step in steps) else name
+
+
+def _piece(block: BlockOp, name: str) -> int:
+    """The longest pieces of a loop that seams end, or as many as there may be, which are as long as each other."""
+    extent = next(loop.size for loop in block.enclosing_loops if loop.loop_name == name)
+    conditions = [c.substitute(block.bound) for load in block.loads for c in load.conditions]
+    places = [c.const + 1 if c.coefficient(name) < 0 else -c.const for c in conditions]
+    piece = gcd(extent, *(place for place in places if 0 < place < extent))
+    return piece if extent // piece <= MOST_PIECES else -(-extent // MOST_PIECES)
 
 
 def write_run(draft: Draft, plan: RunPlan) -> None:
     """`for i { for j { S } }` -> lanes, vectors side by side, one vector after the other, threads."""
     name = plan.name
-    seam = _seamed(draft.block(name))
     draft.limits += plan.limits
-    if plan.lanes is not None:
+    if plan.lanes is not None and isinstance(plan.lanes, int) and plan.seam == plan.run:
+        _write_seamed_run(draft, plan, plan.lanes)
+    elif plan.lanes is not None:
         draft.add(*(n for n in (plan.lanes, plan.vectors) if isinstance(n, Hole)))
         _, vectors, lanes = draft.split(name, plan.run, (0, plan.vectors, plan.lanes))
         draft.do(Vectorize, block=name, loop=lanes)
         draft.do(Unroll, block=name, loop=vectors)
     outside = draft.loops(name)
-    if seam is not None and seam[0] in outside[plan.dealt :]:
-        pieces, _ = draft.split(name, seam[0], (0, seam[1]))
+    if plan.seam and plan.seam != plan.run and (piece := _piece(draft.block(name), plan.seam)) > 1:
+        pieces, _ = draft.split(name, plan.seam, (0, piece))
         draft.do(Unroll, block=name, loop=pieces)
     if plan.dealt:
         deal(draft, name, outside[: plan.dealt])
@@ -236,6 +248,22 @@ def has_lanes(draft: Draft, name: str, target: Target) -> bool:
     block = draft.block(name)
     extent = block.enclosing_loops[-1].size if block.enclosing_loops else 1
     return extent >= lanes_of_block(block, target) // 2 and extent > 1
+
+
+def _write_seamed_run(draft: Draft, plan: RunPlan, lanes: int) -> None:
+    """All vectors of a run written out, or pieces of it with vectors side by side in each."""
+    name, extent = plan.name, draft.sizes(plan.name)[plan.run]
+    vectors = -(-extent // lanes)
+    if vectors <= MOST_WRITTEN:
+        written, *_, lane = draft.split(name, plan.run, (0, lanes))
+        draft.do(Unroll, block=name, loop=written)
+    else:
+        assert isinstance(plan.vectors, int), "planned"
+        steps = -(-vectors // (MOST_PIECES * plan.vectors))
+        pieces, _, side, lane = draft.split(name, plan.run, (0, steps, plan.vectors, lanes))
+        for loop in (pieces, side):
+            draft.do(Unroll, block=name, loop=loop)
+    draft.do(Vectorize, block=name, loop=lane)
 
 
 def spread(draft: Draft, name: str, target: Target) -> None:

@@ -155,3 +155,13 @@ def test_a_product_in_half_precision_is_tuned(quick_measuring: None) -> None:
     task = product(512, "float16")
     result = task.tune(lw.TuningOptions(num_measure_trials=3, progress=False, final_laps=1))
     assert not result.state.errors
+
+
+def test_sums_of_sums_have_the_terms_of_all() -> None:
+    """Parts of a cumulative sum of 4,000 are of 16 terms each; what a product adds up counts for itself."""
+    x = te.placeholder((4000, 5), name="x")
+    summed = lw.SearchTask([x, topi.cumsum(x, 0)], target="llvm").reference.tolerances[0]
+    assert summed.atol >= 4 * 4000 * 2.0**-23
+    a, b = te.placeholder((8, 300), name="a"), te.placeholder((300, 8), name="b")
+    pooled = lw.SearchTask([a, b, topi.sum(topi.matmul(a, b), 1)], target="llvm").reference.tolerances[0]
+    assert pooled.atol == 4 * 300 * 2.0**-23

@@ -46,6 +46,8 @@ CASES = {
     "seam_in_a_vector": lambda: joined((5, 3), 1, 6, 0),
     "rows": lambda: joined((3, 7), 0, 0, 36),
     "odd": lambda: joined((3, 2), 1, 1, 0, 7, 7),
+    "rows_of_few_vectors": lambda: joined((31, 1, 77), 1, 5, 0),
+    "rows_of_many_vectors": lambda: joined((1301, 778), 1, 3, 0),
     "halves": lambda: joined((6, 10), 1, 1, 0, 8, 8, dtype="float16"),
     "with_an_operator": lambda: [
         *(parts := joined((4, 8), 1, 1, 0, 6, 6))[:-1],
@@ -80,7 +82,7 @@ def test_a_cpu_masks_no_lane_of_rows_of_whole_vectors() -> None:
 @pytest.mark.parametrize(
     ("name", "piece"),
     [
-        ("channels", None),  # nothing but single ones divides 6 and 16
+        ("channels", 3),  # nothing but single ones divides 6 and 16: as many pieces as there may be
         ("halves", 2),
         ("with_an_operator", 4),
         ("quarters", 5),
@@ -96,3 +98,14 @@ def test_pieces_between_seams_are_copied_for_themselves_on_one_core(name: str, p
     assert found_pieces == ([] if piece is None else [str(piece)])
     found = task.build(schedule)(*task.reference.inputs)
     np.testing.assert_array_equal(np.asarray(found), task.reference.expected[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "factors"),
+    [("rows_of_few_vectors", "0,16"), ("rows_of_many_vectors", "0,5,4,16")],
+)
+def test_rows_with_seams_are_written_out_as_a_whole_or_in_pieces(name: str, factors: str) -> None:
+    """So masks are known where a seam is, and there are none elsewhere."""
+    task = lw.SearchTask(CASES[name](), target="llvm cores=1 vector_bytes=64 vector_registers=32")
+    assert f'loop="ax1" factors={factors}}}' in task.default_schedule
+    assert 'lw-unroll{block="T_concat" loop="ax10"}' in task.default_schedule

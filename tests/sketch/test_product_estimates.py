@@ -134,9 +134,9 @@ def test_register_tiles_of_short_sums_store_their_results() -> None:
             task.build(sketch.schedule(row), check=True)
 
 
-@pytest.mark.parametrize(("terms", "at_once"), [(8, False), (1024, True), (8192, True), (8200, False)])
+@pytest.mark.parametrize(("terms", "at_once"), [(8, True), (1024, True), (8192, True), (8200, False)])
 def test_terms_are_all_added_up_at_once_where_a_narrow_panel_stays_in_a_cache(terms: int, at_once: bool) -> None:
-    """Two vectors of 8192 terms are half of a second-level cache of two megabytes; up to 8 terms are written out."""
+    """Two vectors of 8192 terms are half of a second-level cache of two megabytes."""
     task = lw.SearchTask(partial(product, 64, 64, terms), target=f"{XEON} vector_bytes=64")
     assert any("_once" in sketch.name for sketch in task.sketches) is at_once
 
@@ -162,3 +162,17 @@ def test_large_factors_of_few_rows_are_asked_for_ahead(rows: int, columns: int, 
     assert ("lw-prefetch" in sketch.template) is asked
     chosen = sketch.columns(sketch.sample(np.random.default_rng(0), 64))
     assert not asked or np.array_equal(chosen["T_matmul_ahead"], np.maximum(1, 8 // chosen["T_matmul_k_unroll"]))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 8, 16])
+def test_few_rows_read_a_wide_factor_in_place_along_its_rows(rows: int) -> None:
+    """A panel would be laid out to be read once or twice, from the same rows."""
+    task = lw.SearchTask(partial(product, rows, 2000, 3000), target=f"{XEON} vector_bytes=64 cores=1")
+    assert 'cache-read{block="T_matmul" buffer="b"' not in task.default_schedule
+
+
+def test_short_sums_of_several_register_tiles_are_stored_later_too() -> None:
+    """Sums of up to eight terms have no blocks, and are copied out all the same where a tile has several."""
+    sketch = sketch_of(256, 3424, 8, "j_root")
+    tile = {"lanes": 16, "vectors": 2, "vector_tile": 1, "i_rows": 12, "k_unroll": 8}
+    assert seconds(sketch, **tile, i_tile=8) > 1.2 * seconds(sketch, **tile, i_tile=1)

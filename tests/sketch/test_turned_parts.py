@@ -23,11 +23,18 @@ def test_as_numpy_transposes(shape: tuple[int, ...], axes: tuple[int, ...], dtyp
     np.testing.assert_array_equal(task.build(task.default_schedule)(a), a.transpose(axes))
 
 
-@pytest.mark.parametrize(("shape", "parts"), [((1023, 517), 2), ((1024, 512), 4), ((1000, 500), 4)])
-def test_rows_whose_lines_share_a_set_are_fewer(shape: tuple[int, int], parts: int) -> None:
+@pytest.mark.parametrize(
+    ("shape", "parts", "along_read"),
+    [((1023, 517), 2, False), ((1024, 512), 4, False), ((1000, 500), 8, True)],
+    ids=["sets", "lines", "anywhere"],
+)
+def test_tiles_follow_each_other_along_what_is_read_where_rows_begin_anywhere(
+    shape: tuple[int, int], parts: int, along_read: bool
+) -> None:
     """Rows of results 4092 bytes apart, each in two lines: 16 of them do not fit the 12 ways of two sets."""
     x = te.placeholder(shape)
     schedule = lw.SearchTask([x, topi.transpose(x)], target=TARGET).default_schedule
     (rows,) = re.findall(r'loop="ax0" factors=0,(\d+),4}', schedule)
     assert int(rows) == parts
     assert 'loop="ax1" factors=0,1,1,16}' in schedule
+    assert ('loops="ax10","ax00"' in schedule) is along_read

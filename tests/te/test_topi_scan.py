@@ -47,3 +47,12 @@ def test_steps_grow_as_rows_do() -> None:
         return lw.SearchTask([x, topi.cumsum(x)], target="llvm cores=1").flops
 
     assert flops(8000) < 11 * flops(800)
+
+
+def test_sums_before_a_part_are_a_stage_of_their_own_where_they_are_put_together_of_parts() -> None:
+    """In their reader, which divides for them, lanes were gathered; of a few parts they are sums of one stage."""
+    x = te.placeholder((50, 600), name="x")
+    schedule = lw.SearchTask([x, topi.cumsum(x, 1)], target="llvm cores=1 vector_bytes=64").default_schedule
+    assert 'compute-inline{block="T_cumsum1"}' not in schedule
+    assert 'compute-inline{block="cumsum_totals"}' in schedule
+    assert 'lw-split{block="T_cumsum2" loop="i1" factors=0,1,16}' in schedule
