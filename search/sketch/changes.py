@@ -60,7 +60,7 @@ class Choices:
 
     @cached_property
     def _tables(self) -> tuple[int, ...]:
-        """Where the arrays are, which somebody else keeps."""
+        """Places of the arrays, which somebody else keeps."""
         tables = self.sizes, self.logs, self.partners
         assert all(table.flags.c_contiguous for table in tables)
         return tuple(table.ctypes.data for table in tables)
