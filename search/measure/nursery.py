@@ -44,27 +44,43 @@ class Forked:
 
     @property
     def pid(self) -> int:
-        """Its number, which is waited for; ProcessLookupError where the nursery ended before it was forked."""
-        if self._pid is None and self.returncode is None:
+        """Its number, which is waited for; ProcessLookupError where its nursery or input ended before it was forked."""
+        if self._pid is None and self.returncode is None and self._is_told(0.0 if self._is_let_go else None):
             self._pid = self._next()
         if self._pid is None:
             raise ProcessLookupError("the process was never forked")
         return self._pid
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until it has ended, or its nursery; subprocess.TimeoutExpired where it has not in so many seconds."""
+        """Wait until it has ended; subprocess.TimeoutExpired where it has not in so many seconds.
+
+        One that ends with its nursery counts as killed: it was not its doing. So does one whose input is closed before
+        it is forked, which it is not any more then: a nursery that hangs would be waited for without end.
+        """
         until_s = None if timeout is None else time.monotonic() + timeout
         while self.returncode is None:
+            is_pid = self._pid is None
             left_s = None if until_s is None else max(0.0, until_s - time.monotonic())
-            if not select.select([self._told], [], [], left_s)[0]:
+            let_go = is_pid and self._is_let_go
+            if self._is_told(0.0 if let_go else left_s):
+                number = self._next()
+            elif let_go:
+                number = None
+            else:
                 raise subprocess.TimeoutExpired("a forked process", timeout or 0.0)
-            number, is_pid = self._next(), self._pid is None
             if number is not None and is_pid:
                 self._pid = number
             else:
-                self.returncode = 1 if number is None else os.waitstatus_to_exitcode(number)
+                self.returncode = -signal.SIGKILL if number is None else os.waitstatus_to_exitcode(number)
                 os.close(self._told)
         return self.returncode
+
+    @property
+    def _is_let_go(self) -> bool:
+        return self.stdin is not None and self.stdin.closed
+
+    def _is_told(self, timeout: float | None) -> bool:
+        return bool(select.select([self._told], [], [], timeout)[0])
 
     def _next(self) -> int | None:
         told = os.read(self._told, _NUMBER.size)
@@ -74,7 +90,7 @@ class Forked:
 class Nursery:
     """A process that imports `modules`, and has them do what they do to warm up builders; then it forks.
 
-    It ends with this process, or when it is closed; what it forked is then ended by its guards.
+    It ends with this process, or when it is closed, and has what it forked ended by its guards before.
     """
 
     def __init__(self, modules: Sequence[str], env: Mapping[str, str]) -> None:
@@ -82,7 +98,8 @@ class Nursery:
         self._orders.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST_BYTES)
         with theirs:
             try:
-                self._process = spawn(__name__, modules, theirs, env, stdin=subprocess.DEVNULL, start_new_session=True)
+                files = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)  # this process may have none
+                self._process = spawn(__name__, modules, theirs, env, start_new_session=True, **files)
             except OSError:
                 self._orders.close()
                 raise
@@ -141,12 +158,38 @@ def main() -> None:
         if orders.fileno() in ready:
             order, files, _, _ = socket.recv_fds(orders, _MOST_BYTES, 4)
             if not order:
-                return
-            pid = _fork(json.loads(order), *files[:3])
-            living[pid] = files[3]
-            _tell(files[3], pid)
-            for file in files[:3]:
-                os.close(file)
+                break
+            _start(json.loads(order), files, living)
+    for pid in living:
+        os.kill(pid, signal.SIGTERM)
+    while living:
+        select.select([woken], [], [])
+        os.read(woken, 4096)
+        _tell_who_ended(living)
+
+
+def _start(order: Mapping[str, Any], files: list[int], living: dict[int, int]) -> None:
+    """Fork one process, unless it was let go while it waited; others live on where it cannot be."""
+    *given, teller = files
+    try:
+        if _is_closed(given[1]):
+            raise OSError("it was let go before")
+        pid = _fork(order, *given)
+    except OSError as error:
+        os.write(given[2], f"the process cannot be forked: {error}".encode())
+        os.close(teller)
+    else:
+        living[pid] = teller
+        _tell(teller, pid)
+    for file in given:
+        os.close(file)
+
+
+def _is_closed(stdin: int) -> bool:
+    """True where nobody holds the other end of a pipe."""
+    poll = select.poll()
+    poll.register(stdin, 0)
+    return bool(poll.poll(0))
 
 
 def _warm_up(name: str) -> None:
@@ -158,9 +201,10 @@ def _warm_up(name: str) -> None:
 def _tell_who_ended(living: dict[int, int]) -> None:
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            file = living.pop(ended[0])
-            _tell(file, ended[1])
-            os.close(file)
+            file = living.pop(ended[0], None)
+            if file is not None:  # what was imported may have started others
+                _tell(file, ended[1])
+                os.close(file)
 
 
 def _tell(file: int, number: int) -> None:

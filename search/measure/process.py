@@ -167,11 +167,11 @@ class WorkerProcess:
 
     def let_go(self) -> None:
         """Have the guard end the process and all that it started, without waiting for it; harmless when repeated."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()  # first: the number of one that was not forked yet is not waited for then
         with contextlib.suppress(OSError):
             if self._process.returncode is None:
                 os.kill(self._process.pid, signal.SIGCONT)
-        if self._process.stdin is not None:
-            self._process.stdin.close()
         self._socket.close()
 
     def kill(self) -> None:

@@ -26,6 +26,16 @@ def main():
         raise KeyError("no such thing")
     time.sleep(60)
 """
+FULL = """
+import errno, os
+fork, forked = os.fork, []
+def once():
+    if forked:
+        raise BlockingIOError(errno.EAGAIN, "too many processes")
+    forked.append(True)
+    return fork()
+os.fork = once
+"""
 
 
 @pytest.fixture
@@ -75,13 +85,52 @@ def test_without_its_nursery_a_process_is_started_by_itself(nursery: Nursery) ->
     first, said = forked(nursery, "stays")
     left = first.pid
     os.kill(int(said.split()[-1]), signal.SIGKILL)
-    assert first.wait(10) == 1
+    assert first.wait(10) == -signal.SIGKILL  # so that its candidate gets a second chance
     os.kill(left, signal.SIGKILL)
     nursery._process.wait(10)
     ours, theirs = socket.socketpair()
     with ours, theirs, tempfile.TemporaryFile() as output:
         second = nursery.spawn("no_such_module", [], theirs, {}, stdout=output, stderr=output)
         assert isinstance(second, subprocess.Popen) and second.wait(10) == 1
+
+
+def test_one_that_is_let_go_before_it_is_forked_is_not_waited_for_nor_forked(nursery: Nursery, tmp_path: Path) -> None:
+    first, said = forked(nursery, "ends")
+    first.wait(10)
+    parent = int(said.split()[-1])
+    os.kill(parent, signal.SIGSTOP)
+    ours, theirs = socket.socketpair()
+    with ours, tempfile.TemporaryFile() as output:
+        with theirs:
+            process = nursery.spawn("says", ["stays"], theirs, {"SAID": "environment"}, stdout=output)
+        assert process.stdin is not None
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.01)
+        process.stdin.close()
+        with pytest.raises(ProcessLookupError):
+            _ = process.pid
+        assert process.wait() == -signal.SIGKILL
+        os.kill(parent, signal.SIGCONT)
+        assert ours.recv(4096) == b""
+        assert b"let go" in os.pread(output.fileno(), 4096, 0)
+
+
+def test_others_live_on_where_one_cannot_be_forked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "says.py").write_text(SAYS)
+    (tmp_path / "full.py").write_text(FULL)
+    monkeypatch.syspath_prepend(tmp_path)
+    nursery = Nursery(["full"], {})
+    first, _ = forked(nursery, "stays")
+    ours, theirs = socket.socketpair()
+    with ours, tempfile.TemporaryFile() as output:
+        with theirs:
+            second = nursery.spawn("says", ["stays"], theirs, {"SAID": "environment"}, stdout=output)
+        assert second.wait(10) == -signal.SIGKILL
+        assert b"cannot be forked" in os.pread(output.fileno(), 4096, 0)
+    with pytest.raises(subprocess.TimeoutExpired):
+        first.wait(0.1)
+    nursery.close()
+    assert first.wait(10) == -signal.SIGTERM
 
 
 def test_builders_are_forked_and_end_with_their_nursery(tmp_path: Path) -> None:
@@ -94,7 +143,7 @@ def test_builders_are_forked_and_end_with_their_nursery(tmp_path: Path) -> None:
         assert said[0][0]["op"] == "hello" and "versions" in said[0][0]
     builders.close()
     for worker in workers:
-        assert "exited with status" in worker.exit_reason()
+        assert "killed by SIGKILL" in worker.exit_reason()
 
 
 @pytest.mark.parametrize("options", [{"builders": 1}, {"backend": "loopwright.backends.opencl.device"}])
