@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from conv_families import COUNT, families
 from later_cases import LATER
 from operator_cases import (
     CASES,
@@ -127,6 +128,10 @@ def _asked(workload: Workload, mix: Mix, least_s: float) -> ComputeDAG | None:
     return dag if mix.seconds(dag.flops, sum(elements)) >= least_s else None
 
 
+FAMILY_SEEDS = (1000, 9000)
+"""Of lists of families of convolutions that workloads are drawn from: no table has one of them."""
+
+
 # -- extents ----------------------------------------------------------------------------------------------------------
 
 
@@ -200,6 +205,10 @@ def _conv1d_args(rng: np.random.Generator) -> Args:
 
 def _conv3d_args(rng: np.random.Generator) -> Args:
     return extent(rng, 3, 96), extent(rng, 4, 34), extent(rng, 6, 64), extent(rng, 8, 96)
+
+
+def _family_args(rng: np.random.Generator) -> Args:
+    return int(rng.integers(*FAMILY_SEEDS)), int(rng.integers(COUNT)), "atrous" if rng.random() < 0.15 else ""
 
 
 # -- products ---------------------------------------------------------------------------------------------------------
@@ -391,10 +400,13 @@ KINDS: dict[str, Kind] = {
     "moves": Kind(_moves_args, _moves),
     "middle": Kind(_middle_args, _middle),
     "resize": Kind(_resize_args, _resize),
+    "conv family": Kind(_family_args, lambda seed, at, kind: families(seed, kind)[at].operator.tensors()),
     "conv nhwc": Kind(_conv_args, _conv_nhwc),
     "pointwise nhwc": Kind(_pointwise_args, _conv_nhwc),
     "depthwise nhwc": Kind(_depthwise_args, _conv_nhwc),
 }
+"""A workload's kind is what its arguments are of; "conv family" has a seed of `conv_families.py`, a case's number and its
+family, "" where all are drawn."""
 WEIGHTED = frozenset(name for name in KINDS if "conv" in name or "wise" in name) | {"grouped", "dense", "few rows"}
 """Kinds whose inputs but the first are weights."""
 GPU = Mix(
@@ -406,6 +418,7 @@ GPU = Mix(
         "transposed": 4,
         "conv1d": 4,
         "conv3d": 2,
+        "conv family": 12,
         "dense": 11,
         "few rows": 8,
         "matmul": 9,
@@ -441,6 +454,7 @@ CPU = Mix(
         "transposed": 4,
         "conv1d": 4,
         "conv3d": 3,
+        "conv family": 24,
         "dense": 14,
         "few rows": 6,
         "matmul": 9,
