@@ -59,30 +59,37 @@ def decided(path: Path) -> list[Decided]:
     with np.load(path, allow_pickle=False) as arrays:
         about = json.loads(str(arrays["about"]))
         workloads, spaces, values = arrays["workloads"], arrays["spaces"], arrays["values"]
+        numbers = arrays["sketches"]
     holes = [tuple(each) for each in about["holes"]]
     ends = np.cumsum([len(holes[space]) for space in spaces])
     found = []
     for number in np.unique(workloads):
         kind, *args = about["workloads"][number]
         task = Workload(kind, tuple(args), about["constant"][number]).task(about["target"])
-        for space in np.unique(spaces[workloads == number]):
-            own = np.flatnonzero((workloads == number) & (spaces == space))
+        for sketch, space in np.unique(np.stack([numbers, spaces], axis=1)[workloads == number], axis=0):
+            own = np.flatnonzero((workloads == number) & (spaces == space) & (numbers == sketch))
             filled = np.stack([values[ends[n] - len(holes[space]) : ends[n]] for n in own])
-            found += _of_sketch(int(number), task.sketches, holes[space], own, filled)
+            found += _of_sketch(int(number), task.sketches, int(sketch), holes[space], own, filled)
     return found
 
 
 def _of_sketch(
     number: int,
     sketches: Sequence[Sketch],
+    place: int,
     holes: tuple[str, ...],
     samples: npt.NDArray[np.int64],
     filled: npt.NDArray[np.int64],
 ) -> list[Decided]:
-    """The candidates of the sketch with these holes; none where there is no such sketch."""
-    sketch = next((each for each in sketches if tuple(hole.name for hole in each.holes) == holes), None)
-    if sketch is None:
+    """The candidates of the sketch at a place, where it has these holes, else of the only one that has.
+
+    Several sketches of a workload may have the same holes, as lanes along the same axis laid out here or there. Places
+    are by the estimates, and change with them.
+    """
+    alike = [each for each in sketches if tuple(hole.name for hole in each.holes) == holes]
+    if len(alike) != 1 and (place >= len(sketches) or sketches[place] not in alike):
         return []
+    sketch = alike[0] if len(alike) == 1 else sketches[place]
     rows, known = np.zeros(filled.shape, dtype=np.int64), np.ones(len(filled), dtype=bool)
     for column, hole in enumerate(sketch.holes):
         at = {choice: place for place, choice in enumerate(hole.choices)}

@@ -405,7 +405,7 @@ KINDS: dict[str, Kind] = {
     "pointwise nhwc": Kind(_pointwise_args, _conv_nhwc),
     "depthwise nhwc": Kind(_depthwise_args, _conv_nhwc),
 }
-"""A workload's kind is what its arguments are of; "conv family" has a seed of `conv_families.py`, a case's number and its
+"""A workload's kind is what its arguments are of; "conv family" has a seed of `conv_families.py`, a case's number and a
 family, "" where all are drawn."""
 WEIGHTED = frozenset(name for name in KINDS if "conv" in name or "wise" in name) | {"grouped", "dense", "few rows"}
 """Kinds whose inputs but the first are weights."""

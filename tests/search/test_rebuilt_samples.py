@@ -1,0 +1,22 @@
+"""Samples whose features are computed again: each candidate is one of the sketch that it was measured of."""
+
+from collections import Counter
+
+import numpy as np
+from rebuilt_samples import _of_sketch
+from sampled_workloads import Workload
+
+
+def test_of_sketches_with_the_same_holes_the_one_that_was_measured_is_taken() -> None:
+    sketches = Workload("matmul", (136, 88, 288, "float32")).task("llvm model=emeraldrapids").sketches
+    holes = [tuple(hole.name for hole in sketch.holes) for sketch in sketches]
+    several = next(names for names, number in Counter(holes).items() if number > 1)
+    alike = [place for place, names in enumerate(holes) if names == several]
+    for place in alike:
+        row = sketches[place].default
+        filled = np.array([[hole.choices[at] for hole, at in zip(sketches[place].holes, row, strict=True)]])
+        (found,) = _of_sketch(0, sketches, place, several, np.arange(1), filled)
+        assert found.sketch is sketches[place]
+        np.testing.assert_array_equal(found.rows, row[None])
+    elsewhere = next(place for place, names in enumerate(holes) if names != several)
+    assert not _of_sketch(0, sketches, elsewhere, several, np.arange(1), filled)
