@@ -16,7 +16,7 @@ AS_CPU := $(if $(TEST_CPU),LOOPWRIGHT_TEST_CPU=$(TEST_CPU) PYTHONPATH=tests/supp
 # Images of containers set it; each process of a test run would then compile all that it imports, and each test, anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help docs tune test test-all lint style types types-of-tests check bench trust format
+.PHONY: help docs tune test test-all lint style types types-of-tests check bench models trust format
 .DEFAULT_GOAL := check
 
 help: ## this list
@@ -52,6 +52,10 @@ format: $(READY) ## put right what format and lint find, where that can be done 
 
 bench: $(PEERS) ## well-known operators beside PyTorch on this CPU
 	$(VENV)/bin/python benchmarks/run.py
+
+models: $(READY) ## train the cost models that ship anew: after a change of estimates, features or samples
+	$(VENV)/bin/python benchmarks/train_cost_model.py benchmarks/samples/cuda-*.npz --units pretuned/cuda.model --output pretuned/cuda.model
+	$(VENV)/bin/python benchmarks/train_cost_model.py benchmarks/samples/llvm-*.npz --output pretuned/llvm.model
 
 docs: $(DOCS) ## the documentation as a site, in build/site
 	$(VENV)/bin/python -m mkdocs build --quiet

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from rebuilt_samples import COLUMNS
 from rounds import clock_of_a_thread
 from sample_buffers import Buffers, DeviceBuffers, HostBuffers
 from sampled_workloads import KINDS, Workload, mix_of, sampled
@@ -41,12 +42,10 @@ from train_cost_model import Samples, joined
 import loopwright as lw
 from loopwright.backends.targets import resolve_target
 from loopwright.search.cost_model.general import General
-from loopwright.search.features.catalogue import PRIOR, names
 from loopwright.search.measure.backend_api import backend_path, load_backend
 from loopwright.search.sketch.likely import STEPS, compared, likely_rows
 from loopwright.search.sketch.sketch import Sketch
 
-COLUMNS = (*names(), PRIOR.name)
 ROUNDS = (0.4, 0.35, 0.25)
 """Shares of the time of the rounds."""
 DRAWN, LIKELY, OTHERS = 4096, 192, 192

@@ -1,17 +1,22 @@
 """Features and estimates of measured candidates, computed again of what fills their holes: after a change of either.
 
-    python benchmarks/rebuilt_samples.py samples.npz --output samples.npz
+    python benchmarks/rebuilt_samples.py samples.npz --output samples.npz [--bare]
 
 Of a file of `collect_samples.py` that says how each candidate is decided. What no sketch gives any more is left out,
-and counted.
+and counted. A `--bare` file has no features: `train_cost_model.py` computes them whenever it reads it, so that they are
+always those of the code as it is, and the file is a tenth as large.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import os
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +27,13 @@ from sampled_workloads import Workload
 from loopwright.search.features.catalogue import PRIOR, names
 from loopwright.search.sketch.sketch import Sketch
 
+COLUMNS = (*names(), PRIOR.name)
+
 
 @dataclass(frozen=True)
 class Decided:
     """Candidates of one workload from one sketch: their numbers in the file, and their rows."""
 
-    workload: int
     sketch: Sketch
     samples: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
@@ -37,44 +43,58 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("samples", type=Path)
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--bare", action="store_true", help="write no features")
     options = parser.parse_args()
     with np.load(options.samples, allow_pickle=False) as file:
-        arrays: dict[str, Any] = dict(file)
-    about, found = json.loads(str(arrays["about"])), decided(options.samples)
-    about["columns"] = (*names(), PRIOR.name)
-    kept = np.concatenate([each.samples for each in found])
-    lost = len(arrays["times_s"]) - len(kept)
-    if lost:
-        print(f"{lost} of {lost + len(kept)} are left out: no sketch gives them any more")
-    ends = np.cumsum([len(about["holes"][space]) for space in arrays["spaces"]])
-    runs = [arrays["values"][ends[n] - len(about["holes"][arrays["spaces"][n]]) : ends[n]] for n in kept]
+        arrays: dict[str, Any] = {name: file[name] for name in file.files if name != "features"}
+    about, (kept, features) = json.loads(str(arrays["about"])), rebuilt(options.samples)
+    about["columns"] = () if options.bare else COLUMNS
+    lengths = np.array([len(holes) for holes in about["holes"]])[arrays["spaces"]]
+    ends = np.cumsum(lengths)
+    arrays["values"] = np.concatenate([arrays["values"][ends[n] - lengths[n] : ends[n]] for n in kept])
     arrays |= {name: arrays[name][kept] for name in ("times_s", "workloads", "sketches", "rounds", "spaces")}
-    arrays["features"] = np.concatenate([each.sketch.features(each.rows) for each in found]).astype(np.float32)
-    arrays["values"] = np.concatenate(runs)
+    if not options.bare:
+        arrays["features"] = features
     np.savez_compressed(options.output, **{**arrays, "about": np.array(json.dumps(about))})
 
 
-def decided(path: Path) -> list[Decided]:
-    """The candidates of a file that sketches still give, by workload and sketch."""
+def rebuilt(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """The candidates of a file that sketches still give: their numbers `(n,)`, and their features of `COLUMNS`."""
+    with np.load(path, allow_pickle=False) as arrays:
+        numbers, count = np.unique(arrays["workloads"]), len(arrays["times_s"])
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(len(numbers), os.cpu_count() or 1), context) as pool:
+        parts = [part for each in pool.map(partial(_of_workload, path), numbers.tolist()) for part in each]
+    kept = np.concatenate([np.zeros(0, dtype=np.int64), *(samples for samples, _ in parts)])
+    if len(kept) < count:
+        print(f"{path.name}: {count - len(kept)} of {count} are left out, as no sketch gives them any more")
+    return kept, np.concatenate([np.zeros((0, len(COLUMNS)), dtype=np.float32), *(rows for _, rows in parts)])
+
+
+def _of_workload(path: Path, number: int) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]]:
+    """The numbers and features of one workload's candidates, sketch by sketch."""
+    return [(each.samples, each.sketch.features(each.rows).astype(np.float32)) for each in decided(path, number)]
+
+
+def decided(path: Path, number: int) -> list[Decided]:
+    """The candidates of a workload of a file that sketches still give, by sketch."""
     with np.load(path, allow_pickle=False) as arrays:
         about = json.loads(str(arrays["about"]))
-        workloads, spaces, values = arrays["workloads"], arrays["spaces"], arrays["values"]
-        numbers = arrays["sketches"]
+        of_workload, spaces, values = arrays["workloads"] == number, arrays["spaces"], arrays["values"]
+        places = arrays["sketches"]
     holes = [tuple(each) for each in about["holes"]]
-    ends = np.cumsum([len(holes[space]) for space in spaces])
+    ends = np.cumsum(np.array([len(each) for each in holes])[spaces])
+    kind, *args = about["workloads"][number]
+    task = Workload(kind, tuple(args), about["constant"][number]).task(about["target"])
     found = []
-    for number in np.unique(workloads):
-        kind, *args = about["workloads"][number]
-        task = Workload(kind, tuple(args), about["constant"][number]).task(about["target"])
-        for sketch, space in np.unique(np.stack([numbers, spaces], axis=1)[workloads == number], axis=0):
-            own = np.flatnonzero((workloads == number) & (spaces == space) & (numbers == sketch))
-            filled = np.stack([values[ends[n] - len(holes[space]) : ends[n]] for n in own])
-            found += _of_sketch(int(number), task.sketches, int(sketch), holes[space], own, filled)
+    for space, place in np.unique(np.stack([spaces, places])[:, of_workload], axis=1).T:
+        own = np.flatnonzero(of_workload & (spaces == space) & (places == place))
+        filled = np.stack([values[ends[n] - len(holes[space]) : ends[n]] for n in own])
+        found += _of_sketch(task.sketches, place, holes[space], own, filled)
     return found
 
 
 def _of_sketch(
-    number: int,
     sketches: Sequence[Sketch],
     place: int,
     holes: tuple[str, ...],
@@ -96,7 +116,7 @@ def _of_sketch(
         known &= np.array([value in at for value in filled[:, column].tolist()])
         rows[:, column] = [at.get(value, 0) for value in filled[:, column].tolist()]
     known &= sketch.legal(rows)
-    return [Decided(number, sketch, samples[known], rows[known])] if known.any() else []
+    return [Decided(sketch, samples[known], rows[known])] if known.any() else []
 
 
 if __name__ == "__main__":

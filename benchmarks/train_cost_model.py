@@ -3,6 +3,9 @@
     python benchmarks/train_cost_model.py benchmarks/samples/cuda-*.npz --output pretuned/cuda.model
     python benchmarks/train_cost_model.py benchmarks/samples/llvm-*.npz --output pretuned/llvm.model
 
+`make models` does both. Files without features (`rebuilt_samples.py`) have theirs computed anew, so that models are of
+the estimates and features that there are.
+
 Quality is that of models which have not seen the workload: workloads are divided into folds. "picked" is the time of a
 workload's candidate that is predicted best over that of its fastest one, in geometric mean; "estimates" has what the
 rules' own estimates pick, where there are any, else the lower bounds of the roofline. With `--apart kinds` models have
@@ -24,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from rebuilt_samples import COLUMNS, rebuilt
 
 import loopwright as lw
 from loopwright.search.cost_model import CostModel
@@ -56,13 +60,16 @@ class Samples:
 
     @classmethod
     def read(cls, path: Path) -> Samples:
-        """The samples of a file that `collect_samples.py` wrote."""
+        """The samples of a file that `collect_samples.py` wrote; features are computed where it has none."""
         with np.load(path, allow_pickle=False) as arrays:
             about = json.loads(str(arrays["about"]))
             kinds = tuple(kind for kind, *_ in about["workloads"])
-            numbers = arrays["workloads"].astype(np.int64)
-            target = about["target"].split()[0]
-            return cls(tuple(about["columns"]), kinds, arrays["features"], arrays["times_s"], numbers, target)
+            numbers, times_s = arrays["workloads"].astype(np.int64), arrays["times_s"]
+            target, features = about["target"].split()[0], arrays.get("features")
+        if features is not None:
+            return cls(tuple(about["columns"]), kinds, features, times_s, numbers, target)
+        kept, features = rebuilt(path)
+        return cls(COLUMNS, kinds, features, times_s[kept], numbers[kept], target)
 
     def of(self, mask: npt.NDArray[np.bool_]) -> Samples:
         """Some of them."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...dialects.attributes import Axis
 from ...passes.analysis.joined import MOST_IN_CLUSTER
+from ...passes.primitive import ScheduleError
 from ...passes.schedule.cache_write import CacheWrite
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.pragma import Pragma
@@ -74,7 +75,7 @@ def plan_division(
 
     With a `multiple` above 1, parts are those of `parts_in_multiples`, of which there must be some. `more` are further
     numbers of parts. A reduction that is divided `in_both` ways has twice as many of each without a search, where it is
-    long enough.
+    long enough. ScheduleError where no number of parts divides what is left of an axis that is divided already.
     """
     longest = max(anchor.reduce, key=lambda a: a.extent)
     label, usual = ("slices", USUAL_SLICES) if sliced else ("parts", USUAL_PARTS)
@@ -82,6 +83,8 @@ def plan_division(
     choices = choices + more
     if clustered:
         choices = tuple(n for n in choices if n <= MOST_IN_CLUSTER) or (MOST_IN_CLUSTER,)
+    if not choices:
+        raise ScheduleError(None, f"'{anchor.block}' has {longest.extent} terms, which no {label} divide")
     many = in_both and longest.extent >= 4 * FEWEST_OF_PART * USUAL_SLICES * (1 if sliced else USUAL_PARTS)
     parts = Hole.near(f"{anchor.block}_{label}", choices, 2 * usual if many else usual, "parts")
     return Division(anchor.block, longest, parts, sliced, clustered)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
@@ -126,20 +127,34 @@ def _strided_arguments(draft: Draft, plan: TransformPlan) -> list[tuple[str, str
     Such are filters whose channels are behind them, read by a thread for each filter: 512 of 512 channels take 12 us so
     on an H200, where warps ask for 32 lines at a time.
     """
-    found, last = dict[tuple[str, str], None](), plan.outer[-1]
-    extent = draft.sizes(plan.final)[last]
+    found, last, sizes = dict[tuple[str, str], None](), plan.outer[-1], draft.sizes(plan.final)
+    extents = [sizes[name] for name in plan.outer]
     for name in plan.chain.members:
         block = draft.block(name)
         for load in block.loads:
             axes = [e.substitute(block.bound).axes() for e in load.indices.data]
             shape = buffer_shape(load.buffer)
-            each = prod(n for n, inside in zip(shape, axes, strict=True) if not inside & set(plan.outer))
+            tiles = [prod(sizes[name] for name in inside & set(plan.outer)) for inside in axes]
+            each = prod(-(-n // count) for n, count in zip(shape, tiles, strict=True))
             size = each * element_bytes(element_of_buffer(load.buffer))
-            fits = extent % max(THREADS) == 0 or 2 * extent * size <= STAGED_BYTES
+            fits = _spanned(extents) * size <= STAGED_BYTES
             apart = last not in axes[-1] and any(last in inside for inside in axes)
             if apart and fits and is_argument(load.buffer) and not load.conditions:
                 found[name, buffer_name(load.buffer)] = None
     return list(found)
+
+
+def _spanned(extents: Sequence[int]) -> int:
+    """Tiles of the smallest box, along loops of these extents, that holds those of any block of `THREADS`.
+
+    A block that goes on behind the end of one loop spans all of that loop, unless whole blocks make up the loop.
+    """
+    box, threads = 1, max(THREADS)
+    for extent in reversed(extents):
+        if box * extent % threads == 0:
+            return box * min(extent, -(-(threads - 1) // box) + 1)
+        box *= extent
+    return box
 
 
 def _stage(draft: Draft, plan: TransformPlan, member: str, buffer: str) -> None:

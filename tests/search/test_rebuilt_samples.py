@@ -15,8 +15,8 @@ def test_of_sketches_with_the_same_holes_the_one_that_was_measured_is_taken() ->
     for place in alike:
         row = sketches[place].default
         filled = np.array([[hole.choices[at] for hole, at in zip(sketches[place].holes, row, strict=True)]])
-        (found,) = _of_sketch(0, sketches, place, several, np.arange(1), filled)
+        (found,) = _of_sketch(sketches, place, several, np.arange(1), filled)
         assert found.sketch is sketches[place]
         np.testing.assert_array_equal(found.rows, row[None])
     elsewhere = next(place for place, names in enumerate(holes) if names != several)
-    assert not _of_sketch(0, sketches, elsewhere, several, np.arange(1), filled)
+    assert not _of_sketch(sketches, elsewhere, several, np.arange(1), filled)

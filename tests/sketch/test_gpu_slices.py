@@ -109,3 +109,11 @@ def test_threads_that_add_up_slices_have_as_many_results_each() -> None:
     assert (results % (adding * columns["compute_rf_rf_join_vector"]) == 0).all()
     assert (2 * adding >= columns["compute_rf_rf_all_threads"]).all()
     assert (columns["compute_rf_rf_yy_inner"] == 7).any()
+
+
+def test_parts_that_no_slices_divide_are_left_to_other_sketches() -> None:
+    """Of 214 channels two parts have 107 each."""
+    names = {
+        sketch.name for sketch in lw.SearchTask(conv2d(4, 6, 6, 214, 192, 5, 5), target="cuda model=h200").sketches
+    }
+    assert names and not any(name.endswith("_split_sliced") for name in names)

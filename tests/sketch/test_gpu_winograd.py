@@ -5,6 +5,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.backends.build import lower_to_kernel
 from loopwright.dialects.minimal_filtering import F2
 from loopwright.search.estimates.gpu_model import part_of_places
 from loopwright.search.estimates.winograd_model import WinogradModel
@@ -100,6 +101,17 @@ def test_filters_behind_their_channels_are_read_in_order() -> None:
     assert copied(last=False) and copied(last=False, filters=72)
     assert not copied(last=True)
     assert not copied(last=False, filters=1000)  # threads of a block would need rows of two channels
+
+
+def test_parts_of_filters_fit_shared_memory() -> None:
+    """Blocks of threads go on from the last channel of one part of a window to the first one of the next part."""
+    task = lw.SearchTask(layer(1, 39, 24, 280, window=9), target=TARGET)
+    by_parts = [sketch for sketch in task.sketches if "lw-winograd" in sketch.template]
+    assert by_parts
+    for sketch in by_parts:
+        lower_to_kernel(task.schedule_module(sketch.schedule(sketch.default)))  # asked for 2,358,720 bytes
+    staged = lw.SearchTask(layer(1, 64, 48, 256, window=9), target=TARGET).sketches
+    assert any('buffer="kernel" scope="shared"' in sketch.template for sketch in staged)
 
 
 def test_planes_that_lie_far_apart_are_in_shared_memory_one_at_a_time() -> None:
