@@ -105,6 +105,17 @@ def mixed_up(batch: int = 4) -> lw.Network:
     return net
 
 
+def turned(size: int = 16) -> lw.Network:
+    """A chain of products each of whose rows is of a column of the state."""
+    net: Net = lw.Network("turned")
+    state = net.input("state", (size, size))
+    weight, _ = weights_of(net, size, 0)
+    for _ in range(10):
+        state = net.tanh(net.matmul(state, weight, transpose_a=True))
+    net.output(state)
+    return net
+
+
 def grouped(net: lw.Network, target: str = TWO) -> lw.Network:
     return net.transform(grouping_for(resolve_target(target)))
 
@@ -122,6 +133,7 @@ CASES: list[tuple[Callable[[], lw.Network], list[int]]] = [
     (lambda: directions(batch=4), [2]),
     (meeting, []),
     (mixed_up, []),
+    (turned, []),
 ]
 
 
