@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from c_programs import exported_outputs, only_with_gcc
 from small_networks import feeds_of
 from xdsl.parser import Parser
 
@@ -190,9 +191,17 @@ def test_kernels_with_parallel_loops_do_not_run_beside_each_other() -> None:
     assert LlvmNetwork(package).branches == []
 
 
-def test_a_network_of_branches_is_a_c_function(tmp_path: Path) -> None:
-    header = lw.compile(rows(), TWO, processes=1).export_library(tmp_path / "rows.o")
-    assert "lw_rows" in header.read_text()
+@only_with_gcc
+@pytest.mark.parametrize("make", [rows, lstm, directions])
+@pytest.mark.few(1)
+def test_a_network_of_branches_is_a_c_function(make: Callable[[], lw.Network], tmp_path: Path) -> None:
+    """Of its kernels in order, whose tensors lie as those of branches do."""
+    net = make()
+    compiled, feeds = lw.compile(net, TWO, processes=1), feeds_of(net)
+    assert compiled.plan.branches
+    found = exported_outputs(compiled, [*feeds.values()], tmp_path)
+    for got, want in zip(found, net.evaluate(**feeds), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(20))
