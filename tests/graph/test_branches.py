@@ -17,10 +17,12 @@ from xdsl.parser import Parser
 import loopwright as lw
 from loopwright.backends.context import create_context
 from loopwright.backends.targets import resolve_target
+from loopwright.graph.chosen_schedules import KnownSchedules
 from loopwright.graph.passes.branches import LEAST_KERNELS, branches_of
 from loopwright.graph.runtime.memory import Live, arrange, beside, footprint
 from loopwright.graph.runtime.on_llvm import LlvmNetwork
 from loopwright.graph.tasks import extract_tasks, grouping_for, groups_of
+from loopwright.search.records.record import Record
 
 TWO = "llvm cores=2"
 Net = Any
@@ -179,6 +181,23 @@ def test_kernels_of_branches_are_for_one_thread_and_no_task_of_a_search() -> Non
     (low, *_, high), *_ = compiled.plan.branches
     inside = {compiled.plan.kernels[step.kernel].workload_key for step in compiled.plan.steps[low:high]}
     assert inside.isdisjoint(task.workload_key for task in tasks)
+
+
+def test_a_kernel_of_a_branch_takes_no_record_of_all_threads_where_it_has_its_own() -> None:
+    """Nor the other way round: the same workload may be a branch's kernel, and one that all threads run."""
+    net: Net = lw.Network("one")
+    weight, _ = weights_of(net, 64, 0)
+    net.output(net.dense(net.input("x", (2, 64)), weight))
+    tasks = [extract_tasks(net, f"llvm cores={cores}")[0][0] for cores in (1, 2)]
+    records = [
+        Record(task.workload_key, task.compute_dag.hash, str(task.target), "s", (), task.default_schedule, (1e-3,))
+        for task in tasks
+    ]
+    for order in (tasks, tasks[::-1]):
+        known = KnownSchedules(records, {}, tasks[1].target)
+        for task in order:
+            found = known.best(task)
+            assert found is not None and found.record.target == str(task.target)
 
 
 def test_kernels_with_parallel_loops_do_not_run_beside_each_other() -> None:
