@@ -33,7 +33,8 @@ class Known:
 class KnownSchedules:
     """Schedules known of kernels: in `records`, a file or records, in the histories applied around, and pre-tuned.
 
-    `versions` are those of the primitives that schedules are replayed by, for tasks of `target`.
+    `versions` are those of the primitives that schedules are replayed by, for tasks of `target`; those of branches have
+    a thread of it.
     """
 
     def __init__(
@@ -47,8 +48,8 @@ class KnownSchedules:
         self._first = History(given)
         self._histories = (self._first, *known_histories(target))
         self._anchors = RecordedAnchors(self._histories)
-        self._choices: dict[str, Choice] = {}
-        self._known: dict[str, Known | None] = {}
+        self._choices: dict[tuple[str, Target], Choice] = {}
+        self._known: dict[tuple[str, Target], Known | None] = {}
 
     def names(self, operator: str) -> bool:
         """True where some record is of a kernel that is named after an operator."""
@@ -56,7 +57,7 @@ class KnownSchedules:
 
     def choice(self, task: SearchTask) -> Choice:
         """The best record of a task itself."""
-        key = task.compute_dag.hash
+        key = task.compute_dag.hash, task.target
         if key not in self._choices:
             self._choices[key] = best_known(task, self.versions, first=self._first)
         return self._choices[key]
@@ -66,7 +67,7 @@ class KnownSchedules:
 
         Where it has no record, a template's config for the same operator and shapes with another epilogue will do.
         """
-        key = task.compute_dag.hash
+        key = task.compute_dag.hash, task.target
         if key not in self._known:
             self._known[key] = self._found(task)
         return self._known[key]

@@ -10,7 +10,7 @@ from itertools import pairwise
 from ..arrays import CACHE_LINE_BYTES
 from .jit import kept_function
 from .team import team
-from .team_branches import BRANCH_TABLES, BRANCHES, TEAM_PART, TEAM_SIZE
+from .team_branches import BRANCH_TABLES, BRANCHES, TEAM_AT, TEAM_PART, TEAM_SIZE
 from .team_text import KERNELS, RUN_KERNELS
 
 _POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
@@ -45,8 +45,8 @@ class KernelSequence:
 
     def _with_branches(self, count: int, threads: int, branches: Sequence[Sequence[int]]) -> int:
         """Return the table of all kernels in which branches are one, that runs them beside each other."""
-        run_branches = team().branches
-        if run_branches is None:
+        helpers = team()
+        if helpers.branches is None:
             return ctypes.addressof(self.pointers)
         entries: list[int | None] = []
         done = 0
@@ -58,10 +58,11 @@ class KernelSequence:
             ctypes.c_int32.from_address(at + BRANCHES).value = len(tables)
             ctypes.c_int32.from_address(at + TEAM_SIZE).value = threads
             ctypes.c_int32.from_address(at + TEAM_PART).value = min(threads, len(tables))
+            ctypes.c_void_p.from_address(at + TEAM_AT).value = ctypes.addressof(helpers.table)
             for number, table in enumerate(tables):
                 ctypes.c_void_p.from_address(at + BRANCH_TABLES + _POINTER_BYTES * number).value = table
             self._kept.append(context)
-            entries += [run_branches, self._keep([at])]
+            entries += [helpers.branches, self._keep([at])]
             done = bounds[-1]
         return self._keep([*entries, *self.pointers[2 * done : 2 * count]])
 

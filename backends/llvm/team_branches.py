@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ..arrays import CACHE_LINE_BYTES
-from .team_text import HAND_OUT, RUN_KERNELS
+from .team_text import RUN_KERNELS
 
 RUN_BRANCHES = "lw_run_branches"
-BRANCHES, TEAM_SIZE, TEAM_PART, BRANCH_TABLES = (CACHE_LINE_BYTES + offset for offset in (0, 4, 8, 16))
+BRANCHES, TEAM_SIZE, TEAM_PART, TEAM_AT, BRANCH_TABLES = (CACHE_LINE_BYTES + offset for offset in (0, 4, 8, 16, 24))
 """Bytes of the context of branches, behind a cache line with the number of the next one, which all threads write: their
-number, the threads of the team, and those that take part, 32 bits each, then the addresses of their tables."""
+number, the threads of the team, and those that take part, 32 bits each, the address of what kernels call for their
+parallel loops (`TEAM_SYMBOL`), then those of the tables."""
 BRANCHES_TEXT = f"""
 define internal void @take_branches(ptr %context, i32 %me) {{
 entry:
@@ -36,12 +37,21 @@ define void @{RUN_BRANCHES}(ptr %arguments) {{
   %context = load ptr, ptr %arguments, align 8
   %sizeat = getelementptr i8, ptr %context, i64 {TEAM_SIZE}
   %partat = getelementptr i8, ptr %context, i64 {TEAM_PART}
+  %teamat = getelementptr i8, ptr %context, i64 {TEAM_AT}
   %size = load i32, ptr %sizeat, align 4
   %part = load i32, ptr %partat, align 4
+  %symbol = load ptr, ptr %teamat, align 8
+  %team = load ptr, ptr %symbol, align 8
   store atomic i32 0, ptr %context monotonic, align 4
-  call void @{HAND_OUT}(ptr @take_branches, ptr %context, i32 %size, i32 %part)
+  %alone = icmp eq ptr %team, null
+  br i1 %alone, label %serial, label %beside
+serial:
+  call void @take_branches(ptr %context, i32 0)
+  ret void
+beside:
+  call void %team(ptr @take_branches, ptr %context, i32 %size, i32 %part)
   ret void
 }}
 """
 """A kernel of a table that runs several tables beside each other, whose kernels have no parallel loops: each thread
-takes the next one, until none is left."""
+takes the next one, until none is left. Where there is no team, as in some forked children, one thread takes all."""

@@ -89,7 +89,8 @@ def _keeps_rows(op: ApplyOp, moving: set[SSAValue], rows: int) -> bool:
     if axis is None or any(_row_axis(v, rows) is None for v in op.inputs if v in moving):
         return False
     if name in PRODUCTS:
-        return axis == 0 and op.inputs[0] in moving and moving.isdisjoint(op.inputs[1:])
+        turned = name == "matmul" and option(op, "transpose_a")
+        return axis == 0 and not turned and op.inputs[0] in moving and moving.isdisjoint(op.inputs[1:])
     if name in GATES:
         return all((v in moving) == (len(shape_of(v)) > 1) for v in op.inputs)
     if name == "strided_slice":

@@ -124,11 +124,13 @@ def test_children_do_without_threads_where_the_runtime_cannot_start_anew() -> No
         team.openmp_of_torch = lambda: old
         work.CYCLES_A_THREAD = 1e-9
         from test_llvm_fork import forked, is_right, parallel_kernel
+        from test_llvm_team import Branches
 
-        kernel = parallel_kernel()
-        assert is_right(kernel)
+        kernel, branches = parallel_kernel(), Branches(2, (3, 4))
+        assert is_right(kernel) and branches.are_right(0)
         assert forked(lambda: is_right(kernel) and len(os.listdir("/proc/self/task")) == 1)
-        assert is_right(kernel)
+        assert forked(lambda: branches.are_right(1) and len(os.listdir("/proc/self/task")) == 1)
+        assert is_right(kernel) and branches.are_right(2)
         print("right")
         """
     ran = subprocess.run(

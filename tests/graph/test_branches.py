@@ -10,16 +10,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from c_programs import exported_outputs, only_with_gcc
 from small_networks import feeds_of
 from xdsl.parser import Parser
 
 import loopwright as lw
 from loopwright.backends.context import create_context
 from loopwright.backends.targets import resolve_target
+from loopwright.graph.chosen_schedules import KnownSchedules
 from loopwright.graph.passes.branches import LEAST_KERNELS, branches_of
 from loopwright.graph.runtime.memory import Live, arrange, beside, footprint
 from loopwright.graph.runtime.on_llvm import LlvmNetwork
 from loopwright.graph.tasks import extract_tasks, grouping_for, groups_of
+from loopwright.search.records.record import Record
 
 TWO = "llvm cores=2"
 Net = Any
@@ -105,6 +108,17 @@ def mixed_up(batch: int = 4) -> lw.Network:
     return net
 
 
+def turned(size: int = 16) -> lw.Network:
+    """A chain of products each of whose rows is of a column of the state."""
+    net: Net = lw.Network("turned")
+    state = net.input("state", (size, size))
+    weight, _ = weights_of(net, size, 0)
+    for _ in range(10):
+        state = net.tanh(net.matmul(state, weight, transpose_a=True))
+    net.output(state)
+    return net
+
+
 def grouped(net: lw.Network, target: str = TWO) -> lw.Network:
     return net.transform(grouping_for(resolve_target(target)))
 
@@ -122,6 +136,7 @@ CASES: list[tuple[Callable[[], lw.Network], list[int]]] = [
     (lambda: directions(batch=4), [2]),
     (meeting, []),
     (mixed_up, []),
+    (turned, []),
 ]
 
 
@@ -168,6 +183,23 @@ def test_kernels_of_branches_are_for_one_thread_and_no_task_of_a_search() -> Non
     assert inside.isdisjoint(task.workload_key for task in tasks)
 
 
+def test_a_kernel_of_a_branch_takes_no_record_of_all_threads_where_it_has_its_own() -> None:
+    """Nor the other way round: the same workload may be a branch's kernel, and one that all threads run."""
+    net: Net = lw.Network("one")
+    weight, _ = weights_of(net, 64, 0)
+    net.output(net.dense(net.input("x", (2, 64)), weight))
+    tasks = [extract_tasks(net, f"llvm cores={cores}")[0][0] for cores in (1, 2)]
+    records = [
+        Record(task.workload_key, task.compute_dag.hash, str(task.target), "s", (), task.default_schedule, (1e-3,))
+        for task in tasks
+    ]
+    for order in (tasks, tasks[::-1]):
+        known = KnownSchedules(records, {}, tasks[1].target)
+        for task in order:
+            found = known.best(task)
+            assert found is not None and found.record.target == str(task.target)
+
+
 def test_kernels_with_parallel_loops_do_not_run_beside_each_other() -> None:
     """They would hand out work to threads that are at work."""
     net: Net = lw.Network("large")
@@ -178,9 +210,17 @@ def test_kernels_with_parallel_loops_do_not_run_beside_each_other() -> None:
     assert LlvmNetwork(package).branches == []
 
 
-def test_a_network_of_branches_is_a_c_function(tmp_path: Path) -> None:
-    header = lw.compile(rows(), TWO, processes=1).export_library(tmp_path / "rows.o")
-    assert "lw_rows" in header.read_text()
+@only_with_gcc
+@pytest.mark.parametrize("make", [rows, lstm, directions])
+@pytest.mark.few(1)
+def test_a_network_of_branches_is_a_c_function(make: Callable[[], lw.Network], tmp_path: Path) -> None:
+    """Of its kernels in order, whose tensors lie as those of branches do."""
+    net = make()
+    compiled, feeds = lw.compile(net, TWO, processes=1), feeds_of(net)
+    assert compiled.plan.branches
+    found = exported_outputs(compiled, [*feeds.values()], tmp_path)
+    for got, want in zip(found, net.evaluate(**feeds), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(20))
