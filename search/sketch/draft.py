@@ -314,10 +314,14 @@ class Draft:
     def fuse(self, name: str, loops: Sequence[str]) -> str:
         """Make neighbouring loops of a block one, where they are several; its name, "" for none.
 
-        That is not theirs joined where another loop around has that name.
+        That is not theirs joined where another loop around has that name. Loops of one iteration between them go around.
         """
         if len(loops) < 2:
             return "".join(loops)
+        sizes, around = self.sizes(name), self.loops(name)
+        between = [n for n in around[around.index(loops[0]) : around.index(loops[-1])] if n not in loops]
+        if between and all(sizes[n] == 1 for n in between):
+            self.order(name, (*between, *loops))
         place = self.loops(name).index(loops[0])
         self.do(Fuse, block=name, loops=tuple(loops))
         return self.loops(name)[place]

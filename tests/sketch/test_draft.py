@@ -221,13 +221,20 @@ def test_sketches_with_a_planned_step_that_is_refused_are_made_anew(target: str,
 
 
 def test_sketches_are_legal_where_plans_are_not_asked_for() -> None:
-    """Filters and pixels of a depthwise layer cannot be fused around its one row, which is found when that is done."""
-    data, kernel = te.placeholder((2, 17, 13, 2), name="data"), te.placeholder((17, 1, 7, 5), name="kernel")
-    task = lw.SearchTask([data, kernel, topi.nn.depthwise_conv2d_nchw(data, kernel, 1, (0, 4), 2)], target=CUDA)
-    planned = generate_sketches(task.module, task.target, may_plan=True)
-    assert not all(sketch.is_legal for sketch in planned)
-    found = generate_sketches(task.module, task.target)
-    assert found and all(sketch.is_legal for sketch in found)
+    task = lw.SearchTask(doubled, args=(64, 128), target=CUDA)
+    (planned,) = generate_sketches(task.module, task.target, [Planning("no_such_loop")], may_plan=True)
+    (found,) = generate_sketches(task.module, task.target, [Planning("no_such_loop")])
+    assert planned.name == "planned" and not planned.is_legal
+    assert found.name != "planned" and found.is_legal
+
+
+@pytest.mark.parametrize("target", [CUDA, "llvm cores=1"])
+def test_loops_are_fused_around_one_of_one_iteration(target: str) -> None:
+    """Filters and pixels of a depthwise layer of one row are, which no plan is refused for."""
+    data, kernel = te.placeholder((2, 17, 13, 9), name="data"), te.placeholder((17, 1, 7, 5), name="kernel")
+    task = lw.SearchTask([data, kernel, topi.nn.depthwise_conv2d_nchw(data, kernel, 1, (0, 4), 2)], target=target)
+    found = generate_sketches(task.module, task.target, may_plan=True)
+    assert all(sketch.is_legal for sketch in found) and any("ff_xx" in sketch.name for sketch in found)
 
 
 def test_a_block_whose_step_is_refused_is_left_to_later_rules() -> None:
