@@ -314,7 +314,7 @@ class Draft:
     def fuse(self, name: str, loops: Sequence[str]) -> str:
         """Make neighbouring loops of a block one, where they are several; its name, "" for none.
 
-        That is not theirs joined where another loop around has that name. Loops of one iteration between them go around.
+        That is not theirs joined where another loop around has that name. Loops of one iteration between go around.
         """
         if len(loops) < 2:
             return "".join(loops)
