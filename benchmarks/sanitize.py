@@ -25,7 +25,6 @@ from sanitized_families import FAMILIES
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.search.measure.reference import make_reference
-from loopwright.search.sketch.generate import generate_sketches
 
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 TARGET = "cuda model=h200"
@@ -247,7 +246,7 @@ def draw(workloads: Sequence[Callable[[], list[te.Tensor]]], target: str, sample
 
 def schedules_of(task: lw.SearchTask, samples: int, rng: np.random.Generator) -> list[str]:
     found: dict[str, None] = {task.default_schedule: None}
-    for sketch in generate_sketches(task.module, task.target):
+    for sketch in task.sketches:
         rows = rng.integers(0, [len(h.choices) for h in sketch.holes], size=(2000, len(sketch.holes)))
         rows = np.concatenate([sketch.default[None], rows])
         for row in rows[sketch.legal(rows)][:samples]:

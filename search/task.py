@@ -153,11 +153,11 @@ class SearchTask:
                 f"target '{self.target}' says not how many threads a block may have, so there is nothing to search: "
                 f"name a model, as 'cuda model=h200', an architecture, as 'cuda arch=sm_75', or max_threads_per_block="
             )
-        return generate_sketches(self.module, self.target, self.rules)
+        return generate_sketches(self.module, self.target, self.rules, may_plan=True)
 
     def _make_without_plans(self) -> None:
         """Make the sketches anew that are legal, as a step of one is not."""
-        self._planned = generate_sketches(self.module, self.target, self.rules, may_plan=False)
+        self._planned = generate_sketches(self.module, self.target, self.rules)
         self.__dict__.pop("_compared", None)
 
     @cached_property

@@ -12,7 +12,8 @@ double else enum explicit export extern false float for friend goto half if inli
 not operator or private protected public register restrict return short signed sizeof static struct switch template
 this throw true try typedef typename union unsigned using virtual void volatile while xor uchar ushort uint ulong
 size_t ptrdiff_t threadIdx blockIdx blockDim gridDim warpSize NULL INFINITY NAN M_E M_PI shared_memory printf
-arrive cluster_barrier cluster_meet remainder_of prefetch shuffle shuffle2 min max abs fma mad
+arrive barrier_await barrier_expect barrier_init cluster_barrier cluster_meet end_block exp2_near exp_near hold
+remainder_of shared_matrix shared_place transpose_quad TensorMap prefetch shuffle shuffle2 min max abs fma mad
 floor ceil round rint trunc sqrt rsqrt cbrt exp exp2 exp10 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2
 sinh cosh tanh asinh acosh atanh erf erfc pow fabs fmax fmin fmod fdim copysign select clamp degrees radians mix step
 smoothstep sign cross dot distance length normalize rotate popcount hadd rhadd mul24 mad24 mad_hi mul_hi add_sat
@@ -23,6 +24,7 @@ _TYPES = ("float", "int", "char", "short", "long", "double", "half", "longlong",
 _RESERVED = frozenset(_WORDS.split()) | {f"{name}{lanes}" for name in _TYPES for lanes in (2, 3, 4, 8, 16)}
 _HELPER = re.compile(
     r"(maximum|minimum|floordiv|ceildiv|fma)_b?[if]\d+|bf16_(to|from)_f32|copy_async(_if)?(_where)?_\d+|"
+    r"copy_(box|walk)(_once|_to_all)?_\d+|load_matrices(_turned)?_\d+|pack_b?f16|"
     r"(half|bfloat|bool|char|short|int|long|double|float)_x\d+|__.*"
 )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from math import prod
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IndexType, MemRefType, f32, i1
@@ -68,6 +70,18 @@ class Ptx:
         """The inputs of a kind, in their order."""
         return [each for each in self.inputs if each.kind == kind]
 
+    @property
+    def operands(self) -> list[int]:
+        """The operands, by number, in the order in which they are named first."""
+        named = [[each.operand, *(operand for operand, _ in each.terms)] for each in self.inputs]
+        return list(dict.fromkeys([*chain(*named), *(each.operand for each in self.outputs)]))
+
+    @property
+    def registers(self) -> set[str]:
+        """Names of all registers: those that are set before the instructions, and their own."""
+        own = {f"{TEMPORARY}{number}" for number in range(1, self.temporaries + 1)}
+        return own | {each.register for each in self.inputs}
+
 
 class _PtxPrinter:
     """Prints instructions; operands as `operand` does."""
@@ -81,7 +95,8 @@ class _PtxPrinter:
             self._printer.print_list(code.inputs, self._input)
         write(" {")
         for instruction in code.instructions:
-            write(f'\n  "{instruction}"')
+            write("\n  ")
+            self._printer.print_string_literal(instruction)
         write("\n} ")
         with self._printer.in_square_brackets():
             self._printer.print_list(code.outputs, self._output)
@@ -212,7 +227,8 @@ class PtxOp(IRDLOperation):
         printer.print_string(" ")
         _PtxPrinter(printer, lambda number: printer.print_ssa_value(self.values[number])).print(self.code.data)
         printer.print_string(" : ")
-        printer.print_list(self.values, lambda value: printer.print_attribute(value.type))
+        named = dict.fromkeys(self.values[number] for number in self.code.data.operands)
+        printer.print_list(named, lambda value: printer.print_attribute(value.type))
 
     @classmethod
     def parse(cls, parser: Parser) -> PtxOp:
@@ -233,27 +249,36 @@ class PtxOp(IRDLOperation):
         return cls(parser.resolve_operands(operands, types, at), code)
 
     def verify_(self) -> None:
+        if sorted(self.code.data.operands) != list(range(len(self.values))):
+            named = ", ".join(map(str, sorted(self.code.data.operands)))
+            raise VerifyException(f"instructions of {len(self.values)} operands name each of these, got {named}")
         for kind in KINDS:
             names = [each.register for each in self.code.data.inputs_of(kind)]
             if names != [f"{kind}{number}" for number in range(len(names))]:
                 raise VerifyException(f"registers {kind} are numbered from 0 in their order, got {', '.join(names)}")
         for each in self.code.data.inputs:
             self._verify_input(each)
+        registers = self.code.data.registers
         for output in self.code.data.outputs:
             value = self.values[output.operand]
             if not is_local_floats(value):
                 raise VerifyException(f"{output.register} is written to {value.type}, which is no array of a thread")
+            if not 0 <= output.number < _floats_in(value):
+                raise VerifyException(f"{output.register} is written to element {output.number} of {value.type}")
+            if output.register not in registers:
+                raise VerifyException(f"{output.register} is written to {value.type}, and there is no such register")
 
     def _verify_input(self, each: Input) -> None:
         value = self.values[each.operand]
         if each.kind in (SIZE, ASKED):
             is_right = value.type == i1
         elif each.kind == FLOAT:
-            is_right = is_local_floats(value) or (element_of(value.type) == f32 and each.number < lanes_of(value.type))
+            is_right = 0 <= each.number < _floats_in(value)
         else:
             is_right = isinstance(value.type, MemRefType) and scope_of(value) == _SCOPES[each.kind]
         if not is_right:
-            raise VerifyException(f"register {each.register} is set to no {value.type}")
+            part = f"element {each.number} of {value.type}" if each.number else f"{value.type}"
+            raise VerifyException(f"register {each.register} is set to no {part}")
         if any(not isinstance(self.values[term].type, IndexType) for term, _ in each.terms):
             raise VerifyException(f"the place of {each.register} is a sum of multiples of indices")
 
@@ -264,3 +289,11 @@ _SCOPES = {ADDRESS: "shared", PLACE: "shared", POINTER: "global"}
 def is_local_floats(value: SSAValue) -> bool:
     """True for an array of single precision of a thread."""
     return isinstance(value.type, MemRefType) and scope_of(value) == "local" and value.type.element_type == f32
+
+
+def _floats_in(value: SSAValue) -> int:
+    """The elements of a thread's array, or the lanes of a value, that are of single precision."""
+    if is_local_floats(value):
+        assert isinstance(value.type, MemRefType)
+        return prod(value.type.get_shape())
+    return lanes_of(value.type) if element_of(value.type) == f32 else 0

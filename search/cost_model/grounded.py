@@ -9,8 +9,11 @@ import numpy as np
 from .general import General
 from .make import model_of
 from .plain_file import Fields, Plain, PlainFileError
-from .protocol import DOUBLINGS, CostModel, Floats, Tasks, relative_speed
+from .protocol import DOUBLINGS, CostModel, Floats, Tasks, finite, relative_speed
 from .saved import SavedCostModel, as_state
+
+_MOST_DOUBLINGS = 64.0
+"""Of a second, or halvings, that a time may be: 600 billion years, or a cycle's 20-billionth part."""
 
 
 class Grounded(SavedCostModel):
@@ -38,7 +41,7 @@ class Grounded(SavedCostModel):
 
     def fit(self, features: Floats, scores: Floats, tasks: Tasks | None = None) -> None:
         """Fit the model to the features and the prediction, and to the scores over those that are predicted."""
-        known = self.ground.predict(features)[0]
+        known = self._known(features)
         times_s = np.exp2(-known)
         self._fastest_s = float(times_s.min()) if len(times_s) else 1.0
         self.model.fit(_wider(features, known), scores / relative_speed(times_s, tasks), tasks)
@@ -47,9 +50,13 @@ class Grounded(SavedCostModel):
         """Return the general model's prediction with what it misses and the spread of that, or itself without any."""
         if not self.learned:
             return self.ground.predict(features)
-        known = self.ground.predict(features)[0]
+        known = self._known(features)
         missed, spread = self.model.predict(_wider(features, known))
         return missed + (known + np.log2(self._fastest_s)) / DOUBLINGS, spread
+
+    def _known(self, features: Floats) -> Floats:
+        """The general model's prediction, as far as it is that of a time: estimates may be infinite, or no number."""
+        return np.clip(finite(self.ground.predict(features)[0]), -_MOST_DOUBLINGS, _MOST_DOUBLINGS)
 
     def state(self) -> dict[str, Plain]:
         """Return the model's state as plain data, for a file."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -88,6 +90,8 @@ class Draft:
     """True where one of these was not legal."""
     may_plan: bool = True
     """False where steps are to be done at once, so that a structure with one that is refused is left out."""
+    _finishing: Lock = field(default_factory=Lock, repr=False, compare=False)
+    """Held while planned steps are done: another thread waits for all of them."""
 
     @classmethod
     def of(cls, module: ModuleOp, may_plan: bool = True) -> Draft:
@@ -148,14 +152,20 @@ class Draft:
         return grown if self.may_plan or grown.finish() else None
 
     def finish(self) -> bool:
-        """Do the steps that are planned, if there are any; False where a primitive has refused one."""
-        rest, self.rest = self.rest, None
-        try:
-            for _ in rest or ():
-                pass
-        except ScheduleError:
+        """Do the steps that are planned, if there are any; False where a primitive has refused one.
+
+        False ever after, too, where something else has ended them, as Ctrl-C does: the draft is half changed.
+        """
+        with self._finishing:
+            rest, self.rest = self.rest, None
+            if rest is None:
+                return not self.is_refused
             self.is_refused = True
-        return not self.is_refused
+            with suppress(ScheduleError):
+                for _ in rest:
+                    pass
+                self.is_refused = False
+            return not self.is_refused
 
     @property
     def is_planned(self) -> bool:
@@ -304,10 +314,14 @@ class Draft:
     def fuse(self, name: str, loops: Sequence[str]) -> str:
         """Make neighbouring loops of a block one, where they are several; its name, "" for none.
 
-        That is not theirs joined where another loop around has that name.
+        That is not theirs joined where another loop around has that name. Loops of one iteration between go around.
         """
         if len(loops) < 2:
             return "".join(loops)
+        sizes, around = self.sizes(name), self.loops(name)
+        between = [n for n in around[around.index(loops[0]) : around.index(loops[-1])] if n not in loops]
+        if between and all(sizes[n] == 1 for n in between):
+            self.order(name, (*between, *loops))
         place = self.loops(name).index(loops[0])
         self.do(Fuse, block=name, loops=tuple(loops))
         return self.loops(name)[place]

@@ -22,13 +22,13 @@ from .sketch import RefusedSketchError, Sketch
 
 
 def generate_sketches(
-    module: ModuleOp, target: Target, rules: Sequence[SketchRule] | None = None, may_plan: bool = True
+    module: ModuleOp, target: Target, rules: Sequence[SketchRule] | None = None, may_plan: bool = False
 ) -> list[Sketch]:
     """The sketches of a te-level module for a target; the first one's defaults are the default schedule.
 
     `rules` run in the order given, those not for the target left out; without, all there are. Sketches of one name are
-    numbered from the second on. Steps of some are done when their template is asked for, and may be refused then; not
-    so without `may_plan`.
+    numbered from the second on. With `may_plan` steps of some are done when their template is asked for, and may be
+    refused then (RefusedSketchError); all are to be made without it then, as a sketch with such steps is left out so.
 
     A rule whose steps are refused for a draft leaves that one as it was, with a `SketchRuleWarning`. ValueError where a
     rule leaves nothing to go on with, TypeError where what it returns is no drafts.

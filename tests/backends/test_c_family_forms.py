@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import UnitAttr
 
 from loopwright.backends.c_family.names import Names
 from loopwright.backends.cuda.compile import print_cuda
+from loopwright.backends.cuda.language import Cuda
 from loopwright.backends.opencl.compile import print_opencl
 from loopwright.dialects.kernel import BACKWARDS, StoreOp
 from loopwright.dialects.target import TargetAttr, parse_target
@@ -293,6 +294,24 @@ def test_a_name_of_the_whole_function_stays_taken() -> None:
     assert [names.fresh("i"), names.outermost("t"), names.fresh("i")] == ["i", "t", "i1"]
     names.leave()
     assert [names.fresh("i"), names.fresh("t")] == ["i", "t1"]
+
+
+def test_no_variable_hides_a_function_of_the_preamble() -> None:
+    """Kernels whose tensor is called shared_place did not compile; that one is in each product's."""
+    helpers = {f"copy_async{form} 16" for form in ("", "_if", "_where", "_if_where")}
+    helpers |= {f"copy_{form} 3" for form in ("box", "box_once", "box_to_all", "walk", "walk_to_all")}
+    helpers |= {"load_matrices 4", "load_matrices_turned 2", "pack f16", "pack bf16", "hold float", "tensor_map -"}
+    helpers |= {f"{name} f32" for name in ("exp_near", "exp2_near", "maximum", "minimum")} | {
+        "floordiv i32",
+        "fma bf16",
+    }
+    helpers |= {f"barrier_{name} -" for name in ("init", "expect", "await")} | {"shared_matrix -", "end_block -"}
+    helpers |= {f"{name} -" for name in ("arrive", "cluster_barrier", "cluster_meet")}
+    helpers |= {f"{name} -" for name in ("transpose_quad", "remainder_of", "shared_place")}
+    text = "\n".join(Cuda(90).preamble({"f16", "bf16"}, set(), helpers))
+    defined = re.findall(r"^(?:template <.*> )?__device__ __forceinline__ [\w ]+?[ &*](\w+)\(", text, re.MULTILINE)
+    assert len(defined) == len(helpers) - 1
+    assert not [name for name in (*defined, "TensorMap") if Names().fresh(name) == name]
 
 
 def test_words_of_one_language_are_names_in_the_other() -> None:

@@ -285,6 +285,18 @@ def test_few_samples_leave_what_the_ground_knows(model: General) -> None:
     assert grounded.predict(features)[0].max() < 1.5  # on the scale of what it was taught, 1 for the best
 
 
+@pytest.mark.parametrize("known", [np.inf, -np.inf, np.nan, -2000.0])
+def test_estimates_that_are_no_times_spoil_no_search(
+    known: float, model: General, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features = samples(6, tasks=1, each=100)[0]
+    says = np.where(np.arange(100) == 3, known, 10.0)
+    monkeypatch.setattr(General, "predict", lambda self, features: (says[: len(features)], np.zeros(len(features))))
+    grounded = Grounded(make_model("trees"), model)
+    grounded.fit(features, relative_speed(np.exp2(np.clip(features[:, 0], -3, 3))))
+    assert grounded.learned and all(np.isfinite(found).all() for found in grounded.predict(features))
+
+
 @pytest.mark.parametrize("fastest_s", [None, 0.0, -1.0])
 def test_a_ground_of_an_older_or_crafted_file_is_refused(
     fastest_s: float | None, model: General, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from threading import Event, Thread
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +16,10 @@ from loopwright.dialects.target import Target
 from loopwright.passes.schedule.reorder import Reorder
 from loopwright.passes.schedule.split import Split
 from loopwright.search.sketch.draft import Draft
+from loopwright.search.sketch.generate import generate_sketches
 from loopwright.search.sketch.hole import Columns
+
+CUDA = "cuda model=h200"
 
 
 def doubled(*shape: int) -> list[te.Tensor]:
@@ -152,6 +156,46 @@ def test_planned_steps_are_done_when_they_are_asked_for() -> None:
     assert written is not None and written.rest is None and len(written.parts) == 2
 
 
+def test_planned_steps_that_were_interrupted_are_not_taken_for_done() -> None:
+    draft = draft_of(6, 20)
+
+    def interrupted(grown: Draft) -> Iterator[None]:
+        yield from plan(grown, draft.loops("out")[-1])
+        raise KeyboardInterrupt
+
+    planned = draft.with_plan(interrupted)
+    assert planned is not None
+    with pytest.raises(KeyboardInterrupt):
+        planned.finish()
+    assert not planned.finish()
+
+
+def test_a_thread_waits_for_the_steps_that_another_one_does() -> None:
+    draft = draft_of(6, 20)
+    begun, asked, found = Event(), Event(), list[str]()
+
+    def slow(grown: Draft) -> Iterator[None]:
+        steps = plan(grown, draft.loops("out")[-1])
+        yield next(steps)
+        begun.set()
+        asked.wait(0.2)  # the other one asks meanwhile, and returns first where it does not wait
+        yield from steps
+
+    def ask() -> None:
+        assert planned is not None and planned.finish()
+        found.append(planned.template)
+        asked.set()
+
+    planned = draft.with_plan(slow)
+    first, second = Thread(target=ask), Thread(target=ask)
+    first.start()
+    begun.wait()
+    second.start()
+    first.join()
+    second.join()
+    assert len(set(found)) == 1 and "<width>" in found[0]
+
+
 class Planning(lw.SketchRule):
     """Splits a loop, which there may not be."""
 
@@ -166,7 +210,7 @@ class Planning(lw.SketchRule):
 
 @pytest.mark.parametrize("first", ["sketches", "default_schedule"])
 @pytest.mark.parametrize("loop", ["i1", "no_such_loop"])
-@pytest.mark.parametrize("target", ["llvm cores=1", "llvm cores=2", "cuda model=h200"])
+@pytest.mark.parametrize("target", ["llvm cores=1", "llvm cores=2", CUDA])
 def test_sketches_with_a_planned_step_that_is_refused_are_made_anew(target: str, loop: str, first: str) -> None:
     task = lw.SearchTask(doubled, args=(64, 128), target=target, rules=[Planning(loop), *lw.sketch_rules()])
     found = getattr(task, first)
@@ -174,6 +218,23 @@ def test_sketches_with_a_planned_step_that_is_refused_are_made_anew(target: str,
     assert ("planned" in names) == (loop == "i1") and getattr(task, first) == found
     number, row = task.default_candidate
     assert task.default_schedule == task.sketches[number].schedule(np.array(row, dtype=np.int64))
+
+
+def test_sketches_are_legal_where_plans_are_not_asked_for() -> None:
+    task = lw.SearchTask(doubled, args=(64, 128), target=CUDA)
+    (planned,) = generate_sketches(task.module, task.target, [Planning("no_such_loop")], may_plan=True)
+    (found,) = generate_sketches(task.module, task.target, [Planning("no_such_loop")])
+    assert planned.name == "planned" and not planned.is_legal
+    assert found.name != "planned" and found.is_legal
+
+
+@pytest.mark.parametrize("target", [CUDA, "llvm cores=1"])
+def test_loops_are_fused_around_one_of_one_iteration(target: str) -> None:
+    """Filters and pixels of a depthwise layer of one row are, which no plan is refused for."""
+    data, kernel = te.placeholder((2, 17, 13, 9), name="data"), te.placeholder((17, 1, 7, 5), name="kernel")
+    task = lw.SearchTask([data, kernel, topi.nn.depthwise_conv2d_nchw(data, kernel, 1, (0, 4), 2)], target=target)
+    found = generate_sketches(task.module, task.target, may_plan=True)
+    assert all(sketch.is_legal for sketch in found) and any("ff_xx" in sketch.name for sketch in found)
 
 
 def test_a_block_whose_step_is_refused_is_left_to_later_rules() -> None:

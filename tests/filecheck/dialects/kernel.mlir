@@ -324,6 +324,7 @@ func.func @instructions(%x: memref<64xf32>, %i: index, %there: i1, %v: vector<4x
     "fma.rn.f32 t2, t1, f1, f0;"
   } [%sum[3] = t2] temporaries 2 : memref<4xf32, "local">, vector<4xf32>, memref<64xf32, "shared">, index, memref<64xf32>, i1
   "lw_kernel.ptx"(%sum) <{code = #lw_kernel.ptx<[f0 = 0[3]] { } [0[1] = f0] temporaries 0>}> : (memref<4xf32, "local">) -> ()
+  "lw_kernel.ptx"(%i, %sum, %s, %i) <{code = #lw_kernel.ptx<[p0 = 2[0 * 4 + 3]] { "a \"note\"" } [1[1] = t1] temporaries 1>}> : (index, memref<4xf32, "local">, memref<64xf32, "shared">, index) -> ()
   func.return
 }
 
@@ -335,6 +336,9 @@ func.func @instructions(%x: memref<64xf32>, %i: index, %there: i1, %v: vector<4x
 // CHECK-NEXT: } [%sum[3] = t2] temporaries 2 : memref<4xf32, "local">, vector<4xf32>, memref<64xf32, "shared">, index, memref<64xf32>, i1
 // CHECK-NEXT: lw_kernel.ptx [f0 = %sum[3]] {
 // CHECK-NEXT: } [%sum[1] = f0] temporaries 0 : memref<4xf32, "local">
+// CHECK-NEXT: lw_kernel.ptx [p0 = %s[%i * 4 + %i]] {
+// CHECK-NEXT: "a \22note\22"
+// CHECK-NEXT: } [%sum[1] = t1] temporaries 1 : memref<64xf32, "shared">, index, memref<4xf32, "local">
 
 // -----
 
@@ -380,3 +384,48 @@ func.func @gap(%s: memref<64xf32, "shared">) {
 }
 
 // CHECK: registers p are numbered from 0 in their order, got p0, p2
+
+// -----
+
+func.func @no_operand(%s: memref<4xf32, "local">) {
+  "lw_kernel.ptx"(%s) <{code = #lw_kernel.ptx<[f0 = 5[0]] { } [0[0] = f0] temporaries 0>}> : (memref<4xf32, "local">) -> ()
+  func.return
+}
+
+// CHECK: instructions of 1 operands name each of these, got 0, 5
+
+// -----
+
+func.func @unnamed(%s: memref<4xf32, "local">, %i: index) {
+  "lw_kernel.ptx"(%s, %i) <{code = #lw_kernel.ptx<[] { } [0[0] = t1] temporaries 1>}> : (memref<4xf32, "local">, index) -> ()
+  func.return
+}
+
+// CHECK: instructions of 2 operands name each of these, got 0
+
+// -----
+
+func.func @beyond_an_array(%s: memref<4xf32, "local">) {
+  lw_kernel.ptx [f0 = %s[4]] { } [] temporaries 0 : memref<4xf32, "local">
+  func.return
+}
+
+// CHECK: register f0 is set to no element 4 of memref<4xf32, "local">
+
+// -----
+
+func.func @before_an_array(%s: memref<4xf32, "local">) {
+  lw_kernel.ptx [] { } [%s[-1] = t1] temporaries 1 : memref<4xf32, "local">
+  func.return
+}
+
+// CHECK: t1 is written to element -1 of memref<4xf32, "local">
+
+// -----
+
+func.func @no_such_register(%s: memref<4xf32, "local">) {
+  lw_kernel.ptx [] { } [%s[0] = t2] temporaries 1 : memref<4xf32, "local">
+  func.return
+}
+
+// CHECK: t2 is written to memref<4xf32, "local">, and there is no such register
