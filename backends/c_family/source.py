@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import cast
 
 from xdsl.dialects import arith, func
@@ -38,6 +38,13 @@ def print_module(module: ModuleOp, language: Language, own: Handlers, static_sha
     A block's shared buffers above `static_shared_limit` bytes in all are memory that is sized at the launch.
     UnsupportedError names an operation or a type without a form in the language.
     """
+    return print_apart(module, language, own, static_shared_limit)[0]
+
+
+def print_apart(
+    module: ModuleOp, language: Language, own: Handlers, static_shared_limit: int
+) -> tuple[KernelSource, tuple[str, ...]]:
+    """Print a module as `print_module` does; returns also the source of each launch with what it needs alone."""
     functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
     if len(functions) != 1:
         raise UnsupportedError(f"a kernel module holds one function, got {len(functions)}")
@@ -62,10 +69,11 @@ class _Function:
             for buffer in _buffers(function)
         )
 
-    def print(self) -> KernelSource:
+    def print(self) -> tuple[KernelSource, tuple[str, ...]]:
         workspaces: list[int] = []
         launches: list[Launch] = []
         texts: list[str] = []
+        alone: list[str] = []
         kinds: set[str] = set()
         vectors: set[tuple[str, int]] = set()
         helpers: set[str] = set()
@@ -76,6 +84,7 @@ class _Function:
                 printer, launch, lines = self._launch(op, len(launches))
                 launches.append(launch)
                 texts.append("\n".join(lines))
+                alone.append(self._source(printer.kinds, printer.vectors, printer.helpers, texts[-1:]))
                 kinds |= printer.kinds
                 vectors |= printer.vectors
                 helpers |= printer.helpers
@@ -83,14 +92,13 @@ class _Function:
                 self.outside.append(op)
             elif not isinstance(op, func.ReturnOp):
                 raise UnsupportedError(f"a kernel for {self.language.title} is launches only, got {op.name}")
+        source = self._source(kinds, vectors, helpers, texts)
+        name, arguments = self.function.sym_name.data, arguments_of(self.function)
+        return KernelSource(name, arguments, tuple(workspaces), tuple(launches), source), tuple(alone)
+
+    def _source(self, kinds: Set[str], vectors: Set[tuple[str, int]], helpers: Set[str], texts: Sequence[str]) -> str:
         preamble = "\n".join(self.language.preamble(kinds, vectors, helpers))
-        return KernelSource(
-            self.function.sym_name.data,
-            arguments_of(self.function),
-            tuple(workspaces),
-            tuple(launches),
-            "\n\n".join([part for part in (preamble, *texts) if part]) + "\n",
-        )
+        return "\n\n".join([part for part in (preamble, *texts) if part]) + "\n"
 
     def _workspace(self, op: kernel.AllocOp) -> int:
         if scope_of(op) != "global":

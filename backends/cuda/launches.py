@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ..c_family.artifact import Artifact
 from ..c_family.kernel_source import Launch as KernelLaunch
 from ..device_lost import DeviceLost
+from .cubins import of_each_launch, separate_cubins
 from .dependent import add_edge, config, has_edges
 from .device_checks import check_device
 from .driver import context_handle, current, is_fatal, library
@@ -58,15 +59,20 @@ class LoadedFunction:
     def __init__(self, artifact: Artifact, index: int) -> None:
         check_device(artifact, index)
         self.kernel, self._context = artifact.kernel, context_handle(index)
-        self._driver, self._module = library(), ctypes.c_void_p()
+        self._driver, self._modules = library(), list[Any]()
         self.handles: list[Any] = []
+        launches = self.kernel.launches
         with current(index):
-            checked(self._driver.cuModuleLoadData(ctypes.byref(self._module), artifact.binary))
-            self.handles += [self._loaded(launch.name, launch.dynamic_shared_bytes) for launch in self.kernel.launches]
+            for cubin in separate_cubins(artifact.binary):
+                module = ctypes.c_void_p()
+                checked(self._driver.cuModuleLoadData(ctypes.byref(module), cubin))
+                self._modules.append(module)
+            for launch, module in zip(launches, of_each_launch(self._modules, len(launches)), strict=True):
+                self.handles.append(self._loaded(module, launch.name, launch.dynamic_shared_bytes))
 
-    def _loaded(self, name: str, shared_bytes: int) -> Any:
+    def _loaded(self, module: Any, name: str, shared_bytes: int) -> Any:
         driver, function = self._driver, ctypes.c_void_p()
-        checked(driver.cuModuleGetFunction(ctypes.byref(function), self._module, name.encode()))
+        checked(driver.cuModuleGetFunction(ctypes.byref(function), module, name.encode()))
         if shared_bytes > STATIC_SHARED_BYTES:
             checked(driver.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes))
         if hasattr(driver, "cuFuncLoad"):  # from CUDA 12.4 on; before it, the first launch loads a kernel
@@ -74,9 +80,10 @@ class LoadedFunction:
         return function
 
     def __del__(self) -> None:
-        if module := getattr(self, "_module", None):
+        if modules := getattr(self, "_modules", None):
             with contextlib.suppress(Exception), _entered(self._driver, self._context):  # the device may be ending
-                self._driver.cuModuleUnload(module)
+                for module in modules:
+                    self._driver.cuModuleUnload(module)
 
 
 @contextlib.contextmanager

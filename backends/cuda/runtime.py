@@ -9,6 +9,7 @@ from typing import Any
 
 from ..c_family.artifact import Artifact
 from .arrays import CudaDevice
+from .cubins import of_each_launch, separate_cubins
 from .device_checks import check_device
 from .driver import current, library
 from .graph import Graph, can_replay
@@ -36,18 +37,17 @@ class CudaRuntime(CudaDevice):
         self._graphs: dict[tuple[int, ...], Graph] = {}
         self._took_s: dict[tuple[int, ...], float] = {}
         with current(index) as driver:
-            self._module = driver.module_from_buffer(artifact.binary)
+            loaded = [driver.module_from_buffer(cubin) for cubin in separate_cubins(artifact.binary)]
             self._maps = [[HostMap(each) for each in launch.maps] for launch in artifact.kernel.launches]
             self._loaded = LoadedFunction(artifact, index) if any(self._maps) else None
-            self._functions = [self._function(launch.name) for launch in artifact.kernel.launches]
-            for launch, function in zip(artifact.kernel.launches, self._functions, strict=True):
+            launches = artifact.kernel.launches
+            modules = of_each_launch(loaded, len(launches))
+            self._functions = [m.get_function(launch.name) for launch, m in zip(launches, modules, strict=True)]
+            for launch, function in zip(launches, self._functions, strict=True):
                 function.prepare("P" * len(launch.buffers))
                 if launch.dynamic_shared_bytes > STATIC_SHARED_BYTES:
                     attribute = driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
                     function.set_attribute(attribute, launch.dynamic_shared_bytes)
-
-    def _function(self, name: str) -> Any:
-        return self._module.get_function(name)
 
     def launch(self, buffers: Sequence[Any]) -> None:
         with current(self.index):

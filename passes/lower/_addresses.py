@@ -303,12 +303,21 @@ class Addresses(LoopValues):
             expr = cut.told(expr)
         return expr if self.lane is None else same_for_lanes(expr, self.lane, self.lanes)
 
-    def condition(self, expr: IndexExpr) -> SSAValue | bool:
-        """The truth of `expr >= 0`: known now, one value for all lanes, or a mask."""
+    def holds(self, expr: IndexExpr) -> bool | None:
+        """The truth of `expr >= 0`; None where it is not known now."""
+        return self._known_truth(expr)[0]
+
+    def _known_truth(self, expr: IndexExpr) -> tuple[bool | None, IndexExpr]:
+        """The truth of `expr >= 0` where it is known, and what is tested for it."""
         expr = self.test(expr)
         lowest, highest = expr.bounds(self.ranges)
-        if lowest >= 0 or highest < 0:
-            return lowest >= 0
+        return (lowest >= 0 if lowest >= 0 or highest < 0 else None), expr
+
+    def condition(self, expr: IndexExpr) -> SSAValue | bool:
+        """The truth of `expr >= 0`: known now, one value for all lanes, or a mask."""
+        known, expr = self._known_truth(expr)
+        if known is not None:
+            return known
         if self.lane is None or self.lane not in expr.axes():
             value, depth = self._sum(expr)
             zero = self.constant(0)

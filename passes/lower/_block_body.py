@@ -8,7 +8,7 @@ from math import gcd
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, MemRefType, UnitAttr, VectorType
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import kernel
@@ -25,6 +25,7 @@ from ._addresses import Address, Addresses
 from ._block_plan import Access, BlockPlan
 from ._block_values import ValueWriter
 from ._branches import under
+from ._chosen_values import needed_values
 from ._held_values import Held, held_value, hold, memory_is_read
 from ._quads import transposed
 from ._shared_carries import last_iterations
@@ -175,11 +176,26 @@ class BodyWriter:
 
     # -- values -------------------------------------------------------------------------------------------------------
 
+    def _needed(self, plan: BlockPlan) -> tuple[set[Operation] | None, dict[Operation, SSAValue]]:
+        """The operations of a body that an instance needs, where predicates are known here; None for all."""
+        answers = {op: self._answer(plan.indices[op]) for op in plan.questions}
+        known: dict[Operation | None, bool] = {op: answer for op, answer in answers.items() if answer is not None}
+        return needed_values(plan.block.yielded, known) if known else (None, {})
+
+    def _answer(self, conditions: Sequence[IndexExpr]) -> bool | None:
+        """True where all conditions hold, False where one does not; None where that is not known now."""
+        parts = [True if c in self.at.known else self.at.holds(c) for c in conditions]
+        return False if False in parts else None if None in parts else True
+
     def _values(self, plan: BlockPlan, masks: list[SSAValue]) -> dict[SSAValue, SSAValue]:
         values: dict[SSAValue, SSAValue] = {}
         skipped = {id(v.owner) for v in plan.fused}
+        needed, settled = self._needed(plan)
         for op in plan.ops:
-            if isinstance(op, YieldOp) or id(op) in skipped:
+            if isinstance(op, YieldOp) or id(op) in skipped or (needed is not None and op not in needed):
+                continue
+            if op in settled:
+                values[op.results[0]] = values[settled[op]]
                 continue
             if op in plan.loads:
                 access = self._placed(plan.loads[op], values)

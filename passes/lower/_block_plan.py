@@ -20,6 +20,7 @@ from ...dialects.te import IndexOp, PredicateOp
 from ..analysis.nest import buffer_name, loops_reduced, ranges_of
 from ..analysis.panels import Panel, panel_of
 from ..analysis.placement import Placement, in_bounds
+from ._chosen_values import questions_of
 from ._run_ahead import BEYOND, BULK
 
 
@@ -82,6 +83,7 @@ class BlockPlan:
             self.edges |= set(beyond.data)
         self.reduce_loops = reduce_loops(block)
         self.fused = _fused_products(block)
+        self.questions = questions_of(self.ops)
         self.tests = tuple(dict.fromkeys(c for load in self.loads.values() for c in load.where))
         asking = [x for x in block.enclosing_loops if x.annotations is not None and PREFETCH in x.annotations.data]
         loads = self.loads.items() if asking else ()

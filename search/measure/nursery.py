@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
 from .guard import end_with_parent
@@ -36,10 +36,11 @@ _NUMBER = struct.Struct("=i")
 class Forked:
     """A process that a nursery forks, in what a measurer asks of a `subprocess.Popen`."""
 
-    def __init__(self, stdin: IO[bytes], told: int) -> None:
+    def __init__(self, stdin: IO[bytes], told: int, wake: Callable[[], None] = lambda: None) -> None:
+        """Take its input, the pipe by which its nursery tells of it, and what has a nursery that was stopped go on."""
         self.stdin: IO[bytes] | None = stdin
         self.returncode: int | None = None
-        self._told = told
+        self._told, self._wake = told, wake
         self._pid: int | None = None
 
     @property
@@ -60,6 +61,8 @@ class Forked:
         until_s = None if timeout is None else time.monotonic() + timeout
         while self.returncode is None:
             is_pid = self._pid is None
+            if not is_pid:
+                self._wake()
             left_s = None if until_s is None else max(0.0, until_s - time.monotonic())
             let_go = is_pid and self._is_let_go
             if self._is_told(0.0 if let_go else left_s):
@@ -121,7 +124,7 @@ class Nursery:
         finally:
             for file in (stdin, teller):
                 os.close(file)
-        return Forked(os.fdopen(ours, "wb"), told)
+        return Forked(os.fdopen(ours, "wb"), told, lambda: self._process.send_signal(signal.SIGCONT))
 
     def close(self) -> None:
         """End it; harmless when repeated."""

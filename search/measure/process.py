@@ -199,4 +199,7 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            return self._process.wait()
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:  # who would tell of its end hangs
+            return -signal.SIGKILL

@@ -13,6 +13,7 @@ import pytest
 
 from loopwright.search.measure.measurement import MeasureOptions
 from loopwright.search.measure.nursery import Forked, Nursery
+from loopwright.search.measure.process import WorkerProcess
 from loopwright.search.measure.runners import LocalBuilders
 
 MODULE = "tempfile"  # something that is imported soon
@@ -113,6 +114,33 @@ def test_one_that_is_let_go_before_it_is_forked_is_not_waited_for_nor_forked(nur
         os.kill(parent, signal.SIGCONT)
         assert ours.recv(4096) == b""
         assert b"let go" in os.pread(output.fileno(), 4096, 0)
+
+
+def test_a_nursery_that_was_stopped_tells_of_who_ended(nursery: Nursery) -> None:
+    process, said = forked(nursery, "stays")
+    pid = process.pid
+    os.kill(int(said.split()[-1]), signal.SIGSTOP)
+    os.kill(pid, signal.SIGKILL)
+    assert process.wait(10) == -signal.SIGKILL
+
+
+def test_nobody_waits_without_end_for_a_process_of_which_nobody_tells() -> None:
+    ours, theirs = socket.socketpair()
+    told, _ = os.pipe()
+
+    class Untold(Forked):
+        def wait(self, timeout: float | None = None) -> int:
+            assert timeout is not None
+            return super().wait(0.01)
+
+    def start(*_: object, **__: object) -> Forked:
+        process = Untold(os.fdopen(os.pipe()[1], "wb"), told)
+        process._pid = 1 << 30  # one that is not there
+        return process
+
+    with ours, theirs:
+        worker = WorkerProcess("builder", "none", {}, start=start)
+        worker.kill()
 
 
 def test_others_live_on_where_one_cannot_be_forked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

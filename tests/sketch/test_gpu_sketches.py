@@ -13,6 +13,7 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.backends.c_family.artifact import Artifact
 from loopwright.backends.cuda import device as cuda_device
+from loopwright.backends.cuda.cubins import separate_cubins
 from loopwright.dialects.target import TargetAttr, parse_target
 from loopwright.search.measure.reference import make_reference
 from loopwright.search.sketch.generate import generate_sketches
@@ -69,8 +70,9 @@ def test_candidates_compile_for_cuda(name: str) -> None:
     workload = str(module_for(name, CUDA))
     for schedule in candidates(name, CUDA, 1):
         artifact = Artifact.from_bytes(cuda_device.build(workload, schedule), "cuda")
-        assert artifact.architecture == "sm_90" and artifact.binary[:4] == b"\x7fELF"
-        launches = artifact.kernel.launches
+        launches, cubins = artifact.kernel.launches, separate_cubins(artifact.binary)
+        assert artifact.architecture == "sm_90" and len(cubins) == len(launches)
+        assert all(cubin[:4] == b"\x7fELF" for cubin in cubins)
         assert [r.name for r in artifact.resources] == [launch.name for launch in launches]
         for launch in launches:
             assert np.prod(launch.block) <= 1024
