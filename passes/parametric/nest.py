@@ -73,11 +73,13 @@ class Loop:
 
     def stages(self) -> Iterator[Stage]:
         """Yield all stages below, in program order."""
-        for child in self.body:
+        waiting = self.body[::-1]
+        while waiting:
+            child = waiting.pop()
             if isinstance(child, Stage):
                 yield child
             else:
-                yield from child.stages()
+                waiting.extend(reversed(child.body))
 
     def loops_below(self) -> Iterator[Loop]:
         """Yield all loops below, outer before inner."""

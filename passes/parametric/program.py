@@ -14,6 +14,7 @@ from .sizes import NUMBERS, Size, SizeGraph, SizeValue
 _OF_ONE = ("log2", "absolute", "floor", "sqrt")
 OPERANDS: Mapping[str, int] = {op: 1 if op in _OF_ONE else 2 for op in NUMBERS} | {"where": 3}
 """Operands of each operation; an operation's number is its place among them."""
+_MOST_OPERANDS = max(OPERANDS.values())
 _NUMBER = {op: number for number, op in enumerate(OPERANDS)}
 
 
@@ -46,7 +47,7 @@ class Program:
 
         Others stand for those that there are not.
         """
-        return self._placed(np.array(self._code, dtype=np.int32).reshape(-1, 2 + max(OPERANDS.values())))
+        return self._placed(np.array(self._code, dtype=np.int32).reshape(-1, 2 + _MOST_OPERANDS))
 
     @cached_property
     def results(self) -> npt.NDArray[np.int32]:
@@ -67,20 +68,21 @@ class Program:
 
         An operation reads its operands before it writes, so that its result may take the place of one.
         """
-        needed = [node for node, last in zip(graph.nodes, last_use, strict=True) if last >= 0]
+        needed = [node for node, last in zip(graph.nodes, last_use, strict=False) if last >= 0]
         columns = [node for node in needed if node.op == "column"]
-        slot_of = [-1] * len(graph.nodes)
+        slot_of = [-1] * len(last_use)
         for slot, node in enumerate(columns):
             slot_of[node.index] = slot
             self.columns[str(node.args[0])] = slot
-        slots, code, constants = len(columns), self._code, self._constants
-        own, free = slots, array("i")
-        places = [0, 0, 0]
+        slots, constants, code = len(columns), self._constants, list[int]()
+        own, free = slots, list[int]()
         for node in needed:
             if node.op == "column":
                 continue
-            number, count = node.index, 0
-            for a in node.args:
+            number = node.index
+            args = node.args
+            code.append(_NUMBER[node.op])
+            for a in args:
                 if type(a) is SizeValue:
                     index = a.index
                     place = slot_of[index]
@@ -89,16 +91,15 @@ class Program:
                         last_use[index] = -1  # an operand that is there twice is free once
                 else:
                     place = -1 - constants.setdefault(a, len(constants))  # type: ignore[arg-type]
-                places[count] = place
-                count += 1
+                code.append(place)
             if free:
                 slot = free.pop()
             else:
                 slot = slots
                 slots += 1
             slot_of[number] = slot
-            code.extend((_NUMBER[node.op], places[0], places[count > 1], places[count - 1], slot))
-        self.slots = slots
+            code += (*(place,) * (_MOST_OPERANDS - len(args)), slot)
+        self.slots, self._code = slots, array("i", code)
         return slot_of
 
     def _constant(self, value: float) -> int:
@@ -107,13 +108,16 @@ class Program:
 
 
 def _last_uses(graph: SizeGraph, outputs: Sequence[Size]) -> list[int]:
-    """For each value the index of the last one that uses it, behind all for outputs, -1 for what none needs."""
+    """For each value, up to the last output, the index of the last one that uses it.
+
+    It is behind all for outputs, -1 for what none needs.
+    """
     nodes = graph.nodes
-    last = [-1] * len(nodes)
-    for output in outputs:
-        if isinstance(output, SizeValue):
-            last[output.index] = len(nodes)
-    for index in range(len(nodes) - 1, -1, -1):  # operands are older than what is made of them
+    own = [output.index for output in outputs if isinstance(output, SizeValue)]
+    last = [-1] * (1 + max(own, default=-1))
+    for index in own:
+        last[index] = len(nodes)
+    for index in range(len(last) - 1, -1, -1):  # operands are older than what is made of them
         if last[index] >= 0:
             for arg in nodes[index].args:
                 if type(arg) is SizeValue and last[arg.index] < 0:

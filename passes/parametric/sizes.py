@@ -40,16 +40,18 @@ class SizeGraph:
 
     def two(self, op: str, a: Size, b: Size) -> Size:
         """An operation of two operands, of which one at least is an expression."""
-        args = (a, b)
         if op in _COMMUTATIVE and type(b) is SizeValue and (type(a) is not SizeValue or a.index > b.index):
-            args = (b, a)  # numbers behind expressions, expressions by age
+            a, b = b, a  # numbers behind expressions, expressions by age
+        args = (a, b)
         known = self._known[op].get(args)
         if known is not None:
             return known
-        a, b = args
-        rule = _SIMPLER.get(op)
-        simple = rule(a, b) if rule is not None else None
-        return simple if simple is not None else self._node(op, args)
+        if a is b or type(a) is not SizeValue or type(b) is not SizeValue:
+            rule = _SIMPLER.get(op)
+            simple = rule(a, b) if rule is not None else None
+            if simple is not None:
+                return simple
+        return self._node(op, args)
 
     def choice(self, condition: SizeValue, yes: Size, no: Size) -> Size:
         """One of two sizes by a condition that is an expression."""
@@ -197,7 +199,8 @@ _SIMPLER: dict[str, Callable[[Size, Size], Size | None]] = {
     "maximum": _one_of_equals,
     "gcd": _one_of_equals,
 }
-"""For each operation the value that needs no node of its own; operands in order, one of them an expression."""
+"""For each operation the value that needs no node of its own, of one operand that is there twice or of an expression
+and a number, in order."""
 
 
 def _is(size: Size, number: int) -> bool:

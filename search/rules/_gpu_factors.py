@@ -115,5 +115,6 @@ def largest_divisors(counts: npt.NDArray[np.int64], most: npt.NDArray[np.int64])
 @cache
 def _divisors(count: int) -> list[int]:
     """The divisors of a count, the least first."""
-    small = [n for n in range(1, math.isqrt(count) + 1) if count % n == 0]
+    tried = np.arange(1, math.isqrt(count) + 1)
+    small: list[int] = tried[count % tried == 0].tolist()
     return small + [count // n for n in reversed(small) if n * n != count]

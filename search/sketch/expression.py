@@ -145,10 +145,11 @@ class Expression:
     def _with(self, other: Any, least: int = INT) -> tuple[Size, int, int]:
         """The size of an operand, and kind and level of the result; sums of truths are no arithmetic."""
         size, kind, level = parts(other)
-        kind = max(self.kind, kind)
+        if kind < self.kind:
+            kind = self.kind
         if kind < least:
             self._refused()
-        return size, kind, max(self.level, level)
+        return size, kind, level if level > self.level else self.level
 
     # -- truths -------------------------------------------------------------------------------------------------------
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from operator import and_
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from ...passes.parametric.program import Program
 from ...passes.parametric.sizes import Size, SizeGraph
 from ..features.native import run_program
 from . import arrays
+from .draws import KnownDraws
 from .expression import BOOL, FLOAT, INT, Expression, Mapped, NoExpressionError, written
 from .hole import Columns, Derived, Hole, KnownColumns, Limit
 
@@ -70,6 +71,23 @@ class Formula:
         (computed,) = run_program(self._program, _named(self._program, found, columns), rows, np.float64)
         return np.asarray(computed)
 
+    @cached_property
+    def text(self) -> Hashable:
+        """A key of what it computes, the same for formulas of functions that are alike."""
+        return _text(self._program), *((before.functions, _text(before.program)) for before in self._before)
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """The names of the columns that it asks for."""
+        asked = {
+            name for program in (self._program, *(each.program for each in self._before)) for name in program.columns
+        }
+        return frozenset(asked - {name for each in self._before for name, _, _ in each.functions})
+
+
+def _text(program: Program) -> Hashable:
+    return tuple(program.columns), program.code.tobytes(), program.constants.tobytes(), program.results.tobytes()
+
 
 _TYPES = {BOOL: np.bool_, INT: np.int64, FLOAT: np.float64}
 
@@ -81,14 +99,14 @@ class _Before:
     A function has the name of its column, and the kinds of its operands.
     """
 
-    functions: Sequence[tuple[str, Callable[..., npt.NDArray[Any]], Sequence[int]]]
+    functions: tuple[tuple[str, Callable[..., npt.NDArray[Any]], tuple[int, ...]], ...]
     program: Program
 
     @classmethod
     def of(cls, graph: SizeGraph, functions: Sequence[Mapped]) -> _Before:
         """Those of expressions of a graph."""
-        named = [(each.name, each.function, [operand.kind for operand in each.operands]) for each in functions]
-        return cls(named, Program(graph, [operand.size for each in functions for operand in each.operands]))
+        named = [(each.name, each.function, tuple(operand.kind for operand in each.operands)) for each in functions]
+        return cls(tuple(named), Program(graph, [operand.size for each in functions for operand in each.operands]))
 
     def computed(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> dict[str, npt.NDArray[Any]]:
         """Return the columns that they are, by name."""
@@ -129,9 +147,10 @@ def _size(found: object) -> Size:
 
 @dataclass
 class Formulas:
-    """Formulas of functions, which are made when these have been asked for many rows."""
+    """Formulas of functions, which are made when these have been asked for many rows, and rows drawn by them."""
 
     _known: dict[tuple[int, ...], _Known] = field(default_factory=dict)
+    drawn: KnownDraws = field(default_factory=KnownDraws)
 
     def of_limits(self, limits: Sequence[Limit], numbers: Iterable[Hole | Derived], rows: int) -> Formula | None:
         """The formula of the mask of limits that are asked about so many rows; None where NumPy computes it better."""

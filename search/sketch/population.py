@@ -5,7 +5,7 @@ A row holds, for each hole, a position in its choices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -23,6 +23,8 @@ WEIGHTS: Mapping[str, float] = {"tile": 1.0, "threads": 1.0, "vector": 0.7, "unr
 """Weight of changes by a hole's kind; tiles matter most (the auto-schedulers' mutators weigh them with 0.9)."""
 _ENUMERATED = 4096
 """Holes with up to so many combinations are written out rather than drawn from. A choice: a table of some 100 KB."""
+_FEWEST = 512
+"""Rows that are drawn at a time, at least. A choice: a call for fewer takes no less."""
 _BATCHES = 6
 """Times that rows are drawn where a limit refuses most of them. A choice: each is as large as the share of legal rows
 so far asks for; what is still missing comes by `_WALK`."""
@@ -153,20 +155,40 @@ class Population:
 
     def _drawn(self, rng: np.random.Generator, number: int, group: Group, n: int) -> Rows:
         """Random values of a group's holes `(n, k)` that keep its limits."""
-        members = list(group.members)
         if number in self._written_out:
             every = self._written_out[number]
             return every[rng.integers(len(every), size=n)] if len(every) else every
+        drawn_of = self._drawn_of(group, n)
+        if drawn_of is None:
+            found = self._tried(rng, group, n)
+            return found[:n] if len(found) >= n else self._walked(rng, found, group, n)
+        known = self.formulas.drawn
+        found = known.get(rng, drawn_of, lambda: self._tried(rng, group, n))
+        if len(found) >= n:
+            return found[:n]
+        return known.get(rng, (drawn_of, self.holes, group.members), lambda: self._walked(rng, found, group, n))
+
+    def _drawn_of(self, group: Group, n: int) -> Hashable | None:
+        """A key of `n` rows of a group that are drawn by one generator; None where nobody knows what they depend on."""
+        formula = self.formulas.of_limits(group.limits, self._numbers, max(_FEWEST, n)) if group.limits else None
+        holes = [self.holes[member] for member in group.members]
+        if formula is None or not formula.columns <= {hole.name for hole in holes}:
+            return None
+        return formula.text, tuple((hole.name, hole.choices) for hole in holes), n
+
+    def _tried(self, rng: np.random.Generator, group: Group, n: int) -> Rows:
+        """Random values of a group's holes, of which those are left that keep its limits: `n` or more, or too few."""
+        members = list(group.members)
         found = np.empty((0, len(members)), dtype=np.int64)
         places = {self.holes[member].name: place for place, member in enumerate(members)}
-        batch = max(512, n)
+        batch = max(_FEWEST, n)
         for _ in range(_BATCHES if group.limits else 1):
             rows = _drawn_below(rng, batch, self.sizes[members])
             found = np.concatenate([found, rows.compress(self._keeping(rows, group.limits, places), axis=0)])
             if len(found) >= n:
-                return found[:n]
-            batch = int(np.clip(1.2 * n * batch / max(1, len(found)), 512, 4 * n + 512))
-        return self._walked(rng, found, group, n)
+                break
+            batch = int(np.clip(1.2 * n * batch / max(1, len(found)), _FEWEST, 4 * n + _FEWEST))
+        return found
 
     def _walked(self, rng: np.random.Generator, found: Rows, group: Group, n: int) -> Rows:
         """More rows from few: each a random walk within the limits, from one that was drawn or from the default."""
