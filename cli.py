@@ -123,10 +123,11 @@ def _say(text: str, code: int) -> int:
 def _bad_input() -> tuple[type[Exception], ...]:
     """Return the errors that the user can mend; imported only when something went wrong."""
     from .backends.host_memory import NotEnoughMemory
+    from .fleet.protocol import FleetInputError
     from .passes.primitive import ScheduleError
     from .search.records.file import RecordError
 
-    return (ScheduleError, NotEnoughMemory, RecordError)
+    return (ScheduleError, NotEnoughMemory, RecordError, FleetInputError)
 
 
 def _failures() -> tuple[type[Exception], ...]:

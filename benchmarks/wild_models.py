@@ -12,11 +12,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 from wild_inputs import Builder, Built
+from wild_newer import NEWER
 from wild_plain import PLAIN
 from wild_torchvision import VISION
 from wild_transformers import TEXT
 
-MODELS: dict[str, Builder] = dict(sorted({**PLAIN, **VISION, **TEXT}.items()))
+MODELS: dict[str, Builder] = dict(sorted({**PLAIN, **VISION, **TEXT, **NEWER}.items()))
 
 
 def built(name: str, small: bool) -> Built:

@@ -6,6 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
+from ..dialects.shown_text import size
 from ._errors import UserError
 from ._inputs import file_name
 
@@ -66,4 +67,4 @@ def in_words(written: dict[str, Any]) -> list[str]:
     """Return the line that says what was written, if anything was."""
     if not written:
         return []
-    return [f"{written['library']}: {written['library_bytes'] / 2**20:.2f} MiB, declared in {written['header']}"]
+    return [f"{written['library']}: {size(written['library_bytes'])}, declared in {written['header']}"]

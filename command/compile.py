@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..dialects.shown_text import printable
+from ..dialects.shown_text import printable, size
 from ._errors import UserError
 from ._export import add_export_options, check_export, export, in_words
 from ._inputs import drawn, file_name
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         except OSError as error:
             raise UserError(f"cannot write {path}: {error.strerror}") from None
         written |= {"file": os.fspath(path), "file_bytes": path.stat().st_size}
-        lines.append(f"{path}: {path.stat().st_size / 2**20:.1f} MiB")
+        lines.append(f"{path}: {size(path.stat().st_size)}")
     accuracy = {e.name: {"max_error": e.max_error, "relative": e.relative} if e.is_finite else None for e in errors}
     report = {**as_json(net), **written, **({"accuracy": accuracy} if options.check else {})}
     print(json.dumps(report) if options.json else printable("\n".join(lines)))

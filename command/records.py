@@ -82,9 +82,18 @@ def _best(options: argparse.Namespace, records: list[Record]) -> None:
 
 
 def _distill(options: argparse.Namespace, records: list[Record]) -> None:
-    from ..search.records.file import distill
+    from ..search.records.file import distill, merge
 
-    _write(options, distill(records), records)
+    kept = distill(records)
+    lost = len(merge([records])) - len(kept)
+    if lost and _is_read(options.output, options.files):
+        raise UserError(f"{options.output} is read, and would lose {lost} of its records: name another file with -o")
+    _write(options, kept, records)
+
+
+def _is_read(path: Path, files: Sequence[Path]) -> bool:
+    """True where a file that is to be written is one of those read, by any name."""
+    return path.exists() and any(path.samefile(file) for file in files)
 
 
 def _merge(options: argparse.Namespace, records: list[Record]) -> None:

@@ -16,5 +16,12 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
 
 
+def size(count: int) -> str:
+    """Bytes in the largest unit that they are one of: `12 bytes`, `3.4 KiB`, `5.6 MiB`."""
+    if count < 1 << 10:
+        return f"{count} byte" if count == 1 else f"{count} bytes"
+    return f"{count / 2**10:.1f} KiB" if count < 1 << 20 else f"{count / 2**20:.1f} MiB"
+
+
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..backends.missing import MissingRequirement
-from .protocol import FleetError
+from .protocol import FleetError, FleetInputError
 from .security import CA, CERTIFICATE, KEY, is_encrypted
 
 DEFAULT_PORT = 9190
@@ -37,11 +37,11 @@ def require_distributed() -> None:
 
 
 def host_and_port(tracker: str) -> tuple[str, int]:
-    """The host and port of `HOST:PORT`, also with `tcp://` or `tls://`; FleetError for what is no address."""
+    """The host and port of `HOST:PORT`, also with `tcp://` or `tls://`; FleetInputError for what is no address."""
     text = tracker.rpartition("://")[2]
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
-        raise FleetError(f"a tracker is given as HOST:PORT, as in 127.0.0.1:{DEFAULT_PORT}, got {tracker!r}")
+        raise FleetInputError(f"a tracker is given as HOST:PORT, as in 127.0.0.1:{DEFAULT_PORT}, got {tracker!r}")
     return host.strip("[]"), int(port)
 
 

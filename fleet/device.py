@@ -18,7 +18,7 @@ from ..search.measure.process import WorkerStartError
 from ..search.measure.timing import TimingSettings
 from ..search.records.file import ErrorCode
 from .member import Member
-from .protocol import Answer, FleetError, Order, key_resource, require_key, unpack_task
+from .protocol import Answer, FleetInputError, Order, key_resource, require_key, unpack_task
 from .session import Sessions
 
 _KEPT_BYTES = 1 << 30
@@ -251,11 +251,11 @@ class Device(Member):
 
 
 def describe(key: str, name: str, target: Target, **options: Any) -> DeviceOptions:
-    """Return the options of a device; FleetError for a key that is none."""
+    """Return the options of a device; FleetInputError for a key that is none."""
     try:
         return DeviceOptions(key, name, target, **options)
     except ValueError as error:
-        raise FleetError(str(error)) from None
+        raise FleetInputError(str(error)) from None
 
 
 def _bytes(task: MeasureTask) -> int:

@@ -13,7 +13,7 @@ from ..backends.opencl import platform as opencl
 from ..backends.targets import resolve_target
 from ..dialects.target import options_of
 from .device import DeviceOptions, describe
-from .protocol import FleetError
+from .protocol import FleetError, FleetInputError
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -33,7 +33,7 @@ def device_numbers(text: str, kind: str) -> list[int]:
     if text == "all":
         return list(range(count))
     if not re.fullmatch(r"\d+(,\d+)*", text):
-        raise FleetError(f"devices are 'all' or numbers, as in 0,1; got {text!r}")
+        raise FleetInputError(f"devices are 'all' or numbers, as in 0,1; got {text!r}")
     wanted = [int(number) for number in text.split(",")]
     if max(wanted) >= count:
         raise FleetError(f"there is no {kind} device {max(wanted)}: this machine has {count}, from 0")

@@ -33,6 +33,10 @@ class FleetError(MeasureError):
     """A fleet cannot do what it is asked for; the sentence says why."""
 
 
+class FleetInputError(FleetError):
+    """An address, a key or numbers of devices cannot be used as they are given: nobody was asked."""
+
+
 def require_key(key: str) -> str:
     """Return the key of a kind of device; ValueError where it is none."""
     if not isinstance(key, str) or not _KEY.fullmatch(key):

@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from .protocol import FleetError
+from .protocol import FleetError, FleetInputError
 
 CA, CERTIFICATE, KEY = "ca.pem", "cert.pem", "key.pem"
 """Files of a folder of certificates: whoever holds all three belongs to the fleet."""
@@ -52,10 +52,10 @@ def is_encrypted(security: Any) -> bool:
 
 
 def require_closed(host: str, security: Any, insecure: bool) -> None:
-    """FleetError for an address that strangers reach, unless certificates keep them out or all are let in by name."""
+    """FleetInputError for an address that strangers reach, unless certificates keep them out, or all are let in."""
     if is_encrypted(security) or insecure or is_loopback(host):
         return
-    raise FleetError(
+    raise FleetInputError(
         f"{host} can be reached by others, and whoever reaches a fleet runs code on it: give --tls-dir, or --insecure "
         "to let everybody in"
     )

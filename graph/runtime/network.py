@@ -10,6 +10,7 @@ from ...backends.forkable import ForkableLock
 from ...backends.kernel_function import Given
 from ...backends.of_this_process import SharedInProcess
 from ...dialects.classic_words import attributes_know_classic_words, subscript_knows_classic_word
+from ...dialects.shown_text import size
 from .device import LoadedNetwork, load
 from .executor import Array, Executor
 from .package import Package
@@ -87,8 +88,8 @@ class CompiledNetwork(SharedInProcess):
         inputs, outputs = (", ".join(map(str, ports)) for ports in (plan.inputs, plan.outputs))
         return (
             f"<compiled network {plan.name}({inputs}) -> {outputs}: {len(plan.steps)} steps of {len(plan.kernels)} "
-            f"kernels ({how}), arena {plan.arena_bytes / 2**20:.1f} MiB, "
-            f"constants {self.package.constant_bytes / 2**20:.1f} MiB>"
+            f"kernels ({how}), arena {size(plan.arena_bytes)}, "
+            f"constants {size(self.package.constant_bytes)}>"
         )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...dialects.multiprocessor import BANK_BYTES, BANKS
-from ...dialects.target import WARP
+from ...dialects.target import WARP, WIDEST_ACCESS_BYTES
 from ...passes.parametric.nest import Loop
-from ...passes.parametric.sizes import Size, equal, less, minimum, negated, where
+from ...passes.parametric.sizes import Size, equal, less, maximum, minimum, negated, where
 from .machine import SECTOR_BYTES
 from .movement import Movement
 from .view import StageView
@@ -69,3 +69,21 @@ def bank_conflicts(view: StageView, movement: Movement) -> Size:
         ways = ways * (1 + same_bank * within_part)
         distance *= 2
     return ways
+
+
+def distinct_parts(view: StageView, movement: Movement) -> Size:
+    """The least parts that a warp's request to shared memory is served in: words that differ, as many as banks a part.
+
+    Threads that want the same word get it at once; at most it is the words of a vector, at least one for each of its
+    instructions. As for `sectors`, the distances of lanes 1, 2, 4, 8 and 16 tell how many differ.
+    """
+    loop = warp_loop(view)
+    words = vector_width(view, movement) * movement.element_bytes / BANK_BYTES
+    if loop is None:
+        return words
+    different: Size = words / BANKS
+    distance = 1
+    while distance < WARP:
+        different = different * (2 - equal(movement.address_step(loop, distance), 0))
+        distance *= 2
+    return minimum(words, maximum(1, words * BANK_BYTES / WIDEST_ACCESS_BYTES, different))

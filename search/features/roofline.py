@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...dialects.target import WARP
 from ...passes.parametric.sizes import Size, ceil_div, equal, less, maximum, minimum, total, where
-from .lanes import bank_conflicts, sectors, vector_step, vector_width
+from .lanes import bank_conflicts, distinct_parts, sectors, vector_step, vector_width
 from .machine import SECTOR_BYTES, Machine, machine_of
 from .movement import Movement
 from .occupancy import KernelLaunch
@@ -35,12 +35,12 @@ def bounds_of(
 ) -> Bounds:
     """The bounds of one stage of a kernel, on a machine of nominal figures unless others are given.
 
-    With `fused`, a multiplication and an addition are issued as one instruction; cost models learned without.
+    With `fused`, a multiplication and an addition are issued as one instruction, and what threads of a warp share comes
+    once from shared memory; cost models learned without.
     """
     machine = machine or machine_of(nest.target)
     if nest.target.is_gpu:
-        pairs = min(view.stage.arithmetic.get("add", 0), view.stage.arithmetic.get("multiply", 0)) if fused else 0
-        return _gpu_bounds(view, launch, machine, pairs)
+        return _gpu_bounds(view, launch, machine, fused)
     return _cpu_bounds(nest, view, machine)
 
 
@@ -98,7 +98,8 @@ def traffic(view: StageView, cache_bytes: int) -> Size:
     return result
 
 
-def _gpu_bounds(view: StageView, launch: KernelLaunch, machine: Machine, pairs: int) -> Bounds:
+def _gpu_bounds(view: StageView, launch: KernelLaunch, machine: Machine, fused: bool) -> Bounds:
+    pairs = min(view.stage.arithmetic.get("add", 0), view.stage.arithmetic.get("multiply", 0)) if fused else 0
     threads = maximum(1, view.tasks * view.threads)
     warps_in_all = maximum(1, threads / WARP)
     per_warp = view.trips / threads
@@ -118,7 +119,8 @@ def _gpu_bounds(view: StageView, launch: KernelLaunch, machine: Machine, pairs: 
         served = warps_in_all * per_warp * requests
         if scope == "shared":
             words = vector_width(view, movement) * movement.element_bytes / 4
-            inner = inner + served * bank_conflicts(view, movement) * words
+            parts = distinct_parts(view, movement) if fused else words
+            inner = inner + served * bank_conflicts(view, movement) * parts
         else:
             near = near + served * sectors(view, movement) * SECTOR_BYTES
             far = far + unique_bytes(view, movement)

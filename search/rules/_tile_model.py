@@ -19,6 +19,9 @@ from ._row_panel import row_operand
 from ._tile_plan import TilePlan
 from ._tile_variants import SHORTEST_LINE, elements_in_a_row, is_product
 
+_ONE_PLACE: tuple[tuple[tuple[str, int], ...], ...] = ((),)
+"""The dimensions of an operand of rank 0: one, along which no axis moves."""
+
 
 def tile_model(plan: TilePlan, copied: float = 0.0) -> TileModel:
     """Return the model of a plan's candidates, before whose tiles copies take so many cycles of one core."""
@@ -123,13 +126,14 @@ def _touched_in_place(plan: TilePlan, operand: Operand, is_packed: bool = False)
     terms = tuple(tuple((n, e.coefficient(n)) for n in operand.axes if n in e.axes()) for e in operand.indices)
     size = element_bytes(plan.anchor.element)
     if is_packed:
-        return traffic.Operand(terms, size, is_packed=True)
-    strides = tuple(size * n for n in row_major(buffer_shape(operand.buffer)))
-    return traffic.Operand(terms, size, strides=strides, skips=plan.is_sure)
+        return traffic.Operand(terms or _ONE_PLACE, size, is_packed=True)
+    strides = tuple(size * n for n in row_major(buffer_shape(operand.buffer))) or (size,)
+    return traffic.Operand(terms or _ONE_PLACE, size, strides=strides, skips=plan.is_sure)
 
 
 def _touched_together(plan: TilePlan, axes: Iterable[str]) -> traffic.Operand:
     """Return what lies in memory in the order it is touched in, along axes of which those of the lanes are one."""
     axes, lanes = list(axes), set(plan.variant.axes)
     names = [n for n in axes if n not in lanes] + [plan.variant.axes[-1]] * any(n in lanes for n in axes)
-    return traffic.Operand(tuple(((n, 1),) for n in names), element_bytes(plan.anchor.element), is_packed=True)
+    terms = tuple(((n, 1),) for n in names)
+    return traffic.Operand(terms or _ONE_PLACE, element_bytes(plan.anchor.element), is_packed=True)

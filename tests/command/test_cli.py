@@ -151,9 +151,15 @@ def test_records_commands(tuned: Tuned, tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
     assert call("records", "merge", tuned.records, tuned.records, "-o", str(kept))[0] == 0
     assert len(rec.load(kept)) == len(rec.load(tuned.records))
-    assert call("records", "distill", str(kept), "-o", str(kept))[0] == 0
+    before, fewer = kept.read_bytes(), len(rec.load(kept)) - 1
+    lost = f"loopwright: {kept} is read, and would lose {fewer} of its records: name another file with -o\n"
+    assert call("records", "distill", str(kept), "-o", str(tmp_path / "." / "kept.jsonl")) == (2, "", lost)
+    assert kept.read_bytes() == before
+    kept = tmp_path / "best.jsonl"
+    assert call("records", "distill", str(tmp_path / "kept.jsonl"), "-o", str(kept))[0] == 0
+    assert call("records", "distill", str(kept), "-o", str(kept))[0] == 0, "nothing is lost"
     assert [json.loads(r.to_json()) for r in rec.load(kept)] == [best]
-    assert sorted(file.name for file in tmp_path.iterdir()) == [f"kept.{best['workload_hash']}.mlir", "kept.jsonl"]
+    assert sorted(file.name for file in tmp_path.glob("best.*")) == [f"best.{best['workload_hash']}.mlir", "best.jsonl"]
     code, _, err = call("records", "distill", str(kept), "-o", str(kept / "x" / "y.jsonl"))
     assert code == 2
     assert "cannot write" in err and "Not a directory" in err

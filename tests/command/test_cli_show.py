@@ -98,7 +98,7 @@ def test_replay_checks_and_times(tuned: Tuned) -> None:
 def test_replay_exports_for_c(tuned: Tuned, tmp_path: Path) -> None:
     timing = ["--min-repeat-ms", "1", "--repeat", "1"]
     code, out, _ = call("replay", tuned.records, *timing, "--export", str(tmp_path / "here.o"))
-    assert code == 0 and out.endswith(f"MiB, declared in {tmp_path / 'here.h'}\n")
+    assert code == 0 and out.endswith(f"KiB, declared in {tmp_path / 'here.h'}\n")
     assert "int lw_matmul(" in (tmp_path / "here.h").read_text()
     elsewhere = "riscv64" if architecture() != "riscv64" else "aarch64"
     board = ["--target", f"llvm arch={elsewhere}", "--export", str(tmp_path / "board.o"), "--export-name", "layer"]

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import loopwright as lw
 from loopwright import SearchTask, te, topi
 from loopwright.dialects.strides import row_major
 from loopwright.dialects.target import LINE_BYTES
@@ -181,3 +183,15 @@ def test_taps_of_a_dilated_convolution_do_not_evict_each_other() -> None:
     task = SearchTask([x, w, topi.nn.conv2d_nhwc(x, w, dilation=2)], target="llvm model=znver3 cores=1")
     factors = dict(re.findall(r'loop="(\w+)" factors=([\d,]+)', task.default_schedule))
     assert prod(int(factors[axis].split(",")[-1]) for axis in ("yy", "xx", "ry", "rx")) <= 2 * 8
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_an_operand_of_rank_0_is_one_place(cores: int) -> None:
+    scale, rows = te.placeholder((), name="scale"), te.placeholder((7, 33), name="rows")
+    k = te.reduce_axis((0, 33), name="k")
+    sums = te.compute((7, 1), lambda i, _: te.sum(rows[i, k] * scale[()], axis=k), name="sums")
+    kernel = lw.build([scale, rows, sums], target=f"llvm cores={cores}")
+    drawn = np.random.default_rng(0).standard_normal((7, 33)).astype(np.float32)
+    found = np.empty((7, 1), np.float32)
+    kernel(np.float32(3).reshape(()), drawn, found)
+    np.testing.assert_allclose(found, 3 * drawn.sum(1, keepdims=True), rtol=1e-5, atol=1e-5)

@@ -365,3 +365,20 @@ def test_what_would_run_in_one_thread_of_a_gpu_is_not_measured() -> None:
     lowered, bound = _beginnings(task, sch.steps)
     assert isinstance(lowered, VariantTime) and lowered.why.startswith("T_matmul would run in one thread")
     assert bound == sch.pipeline
+
+
+def test_vectors_that_threads_share_come_once_from_shared_memory() -> None:
+    def shared_s(shares: bool) -> float:
+        data = te.placeholder((64, 1 if shares else 32, 4), name="data")
+        out = te.compute((64, 32, 4), lambda i, j, k: data[i, 0 if shares else j, k] + 1, name="out")
+        sch = lw.Schedule([data, out], target="cuda model=h200")
+        i, j, k = sch.get_loops("out")
+        sch.bind("out", i, "blockIdx.x")
+        sch.bind("out", j, "threadIdx.x")
+        sch.vectorize("out", k)
+        sch.compute_at(sch.cache_read("out", "data", "shared"), i)
+        target = parse_target("cuda model=h200")
+        blocks = {block.block: block for block in block_limits(sch.module, target, machine_of(target))}
+        return blocks["out"].times_s["shared memory"]
+
+    assert shared_s(False) == pytest.approx(4 * shared_s(True)) and shared_s(True) > 0
