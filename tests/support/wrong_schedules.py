@@ -18,7 +18,7 @@ CALLS: list[tuple[str, type[Exception], str]] = [
     (
         "sch.splitt(c)",
         AttributeError,
-        "a Schedule has no 'splitt'; primitives: bind, cache_read, cache_write, clamp_to_edge, clone, col2im, collapse,",
+        "a Schedule has no 'splitt'; primitives: bind, cache_read, cache_write, clamp_to_edge, clone, col2im,",
     ),
     (
         "sch.split('nope', 'i', [2,None])",
