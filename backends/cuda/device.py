@@ -20,6 +20,14 @@ def build(workload: str, schedule: str) -> bytes:
     Needs neither a GPU nor a driver.
     """
     from .. import scheduled
+    from .compile import compile_module
+
+    return compile_module(scheduled.scheduled_kernel(workload, schedule)).to_bytes()
+
+
+def build_candidate(workload: str, schedule: str) -> bytes:
+    """The same of one of many candidates: each of its kernels is compiled alone, as others may have it too."""
+    from .. import scheduled
     from .compile import compile_apart
 
     return compile_apart(scheduled.scheduled_kernel(workload, schedule)).to_bytes()
@@ -70,7 +78,7 @@ def warm_up(role: str) -> None:
     """Import now what the first build or run would import."""
     if role == "builder":
         from .. import scheduled
-        from .compile import compile_apart  # noqa: F401 (loads it)
+        from .compile import compile_module  # noqa: F401 (loads it)
 
         scheduled.warm_up()
         compiler_version()

@@ -47,10 +47,11 @@ class Backend(Protocol):
     One of another package has `compile(module) -> bytes` in the place of `build`, and gets that, the versions of passes
     and packed constants from here (`backends.installed.CompilingBackend`).
 
-    A backend may have more: `warm_up(role)` imports now what is imported at the moment of use, `identity(artifact)`
-    gives the bytes that decide how an artifact runs, `resources(artifact)` what its launches take, `machine()` names
-    the machine that artifacts are for where the target does not, `lacking(dtype)` says why the device does not compute
-    in an element type, None where it does, and `checks()` is a device that compares arrays in its own memory
+    A backend may have more: `warm_up(role)` imports now what is imported at the moment of use, `build_candidate` is
+    called in the place of `build`, which there is too, for candidates of a search, `identity(artifact)` gives the bytes
+    that decide how an artifact runs, `resources(artifact)` what its launches take, `machine()` names the machine that
+    artifacts are for where the target does not, `lacking(dtype)` says why the device does not compute in an element
+    type, None where it does, and `checks()` is a device that compares arrays in its own memory
     (`device_buffers.Checks`); its executables are DeviceExecutables then.
     """
 

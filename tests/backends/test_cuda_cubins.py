@@ -10,12 +10,19 @@ from fake_pycuda import FakeDriver, installed
 from gpu_programs import parse
 from xdsl.dialects.builtin import ModuleOp
 
+from loopwright import te
 from loopwright.backends.c_family.artifact import Artifact
 from loopwright.backends.c_family.executable import DeviceExecutable
+from loopwright.backends.cuda import device
 from loopwright.backends.cuda.compile import compile_apart, compile_module
 from loopwright.backends.cuda.cubins import joined_cubins, of_each_launch, separate_cubins
 from loopwright.backends.cuda.nvrtc_library import Library
 from loopwright.backends.cuda.runtime import CudaRuntime
+from loopwright.graph.build_process import build
+from loopwright.passes.pipeline_text import schedule_text
+from loopwright.schedule import Schedule
+from loopwright.search.measure.backend_api import load_backend
+from loopwright.search.measure.worker import BuilderServer
 
 TEXT = """
 builtin.module attributes {{lw.target = #lw.target<"cuda compute_capability=90">}} {{
@@ -91,6 +98,23 @@ def test_a_kernel_of_an_earlier_candidate_is_not_compiled_again(
     assert ["maximum" in source for source in compiled] == [False, True, True], "each has what it needs alone"
     assert separate_cubins(one.binary)[0] == separate_cubins(other.binary)[0]
     assert one.identity() != other.identity()
+
+
+def test_candidates_alone_have_kernels_that_are_compiled_apart(own_cache: Path) -> None:
+    """What a network is compiled to is one module to load."""
+    a = te.placeholder((64,), name="a")
+    y = te.compute((64,), lambda i: a[i] + 1.0, name="y")
+    sch = Schedule([a, y, te.compute((64,), lambda i: y[63 - i] * 2.0, name="z")], target="cuda compute_capability=90")
+    for name in ("y", "z"):
+        sch.bind(name, sch.get_loops(name)[0], "threadIdx.x")
+    workload, schedule = str(sch.workload), schedule_text(sch.steps)
+    builder = BuilderServer(load_backend(device.__name__))
+    builder.task({"workload": workload})
+    _, candidate = builder.work({"schedule": schedule}, b"", None)  # type: ignore[arg-type]  # which it leaves alone
+    apart = Artifact.from_bytes(candidate, "cuda")
+    whole = Artifact.from_bytes(build(device.__name__, workload, schedule).artifact, "cuda")
+    assert apart.kernel == whole.kernel and len(whole.kernel.launches) == 2
+    assert len(separate_cubins(apart.binary)) == 2 and whole.binary[:4] == b"\x7fELF"
 
 
 def test_cubins_are_loaded_each_for_its_launch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_candidates_compile_for_cuda(name: str) -> None:
     """No device is needed; what is launched is within what the architecture has."""
     workload = str(module_for(name, CUDA))
     for schedule in candidates(name, CUDA, 1):
-        artifact = Artifact.from_bytes(cuda_device.build(workload, schedule), "cuda")
+        artifact = Artifact.from_bytes(cuda_device.build_candidate(workload, schedule), "cuda")
         launches, cubins = artifact.kernel.launches, separate_cubins(artifact.binary)
         assert artifact.architecture == "sm_90" and len(cubins) == len(launches)
         assert all(cubin[:4] == b"\x7fELF" for cubin in cubins)
