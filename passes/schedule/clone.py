@@ -70,7 +70,7 @@ class Clone(Primitive[Plan]):
         assert isinstance(source.type, MemRefType)
         alloc = AllocOp(plan.label, source.type)
         nest = plan.nest.clone({source: alloc.buffer})
-        (copy,) = blocks_in(nest)
+        (copy,) = _blocks_of(nest)
         copy.properties["label"] = StringAttr(plan.label)
         body = plan.nest.parent_block()
         assert body is not None
@@ -113,10 +113,15 @@ class Clone(Primitive[Plan]):
             yield cls(block.block_name, reader.block_name)
 
 
+def _blocks_of(nest: Operation) -> list[BlockOp]:
+    """The blocks of a nest, which may be a block without loops."""
+    return [nest] if isinstance(nest, BlockOp) else list(blocks_in(nest))
+
+
 def _is_untouched(block: BlockOp, nest: Operation) -> bool:
     """True where the loops around a block are its iterators, in their order, and hold nothing else."""
     loops = block.enclosing_loops
-    if len(list(blocks_in(nest))) != 1 or block.conditions or block.notes or len(loops) != len(block.axes):
+    if len(_blocks_of(nest)) != 1 or block.conditions or block.notes or len(loops) != len(block.axes):
         return False
     return all(
         loop.loop_kind == "serial"

@@ -247,7 +247,9 @@ class GpuModel(GpuTile):
         """Cycles from the first block of threads to the last."""
         threads, blocks, step, on = self.threads(c), self._blocks(c), self._step(c), multiprocessor_of(self.target)
         stages, sizes, planned = c[self.stages].astype(np.float64), self._extents(c), self.planned_elements(c)
-        copies = reduce(add, [self._copies_of(c, operand, sizes) for operand in self.operands])
+        none = 0 * self._ones(c)
+        copied = [self._copies_of(c, operand, sizes) for operand in self.operands]
+        copies = reduce(add, copied, _Copies(none, none, none, none))
         each = [self._loads(c, operand) for operand in self.operands]
         loads, wavefronts = sum(loads for _, loads, _ in each), sum(least for *_, least in each)
         filled = sum(self._copied(c, o) for o in self.operands) * self.element_bytes

@@ -73,3 +73,19 @@ def test_places_along_rows_are_gathered_in_lanes(dtype: str, count: int) -> None
 def test_bytes_are_read_one_by_one() -> None:
     task = lw.SearchTask(taken((13, 43), 64, 1, "int8"), target="llvm cores=1 vector_bytes=64")
     assert "factors=0,4,1}" in task.default_schedule
+
+
+def spread() -> list[te.Tensor]:
+    x = te.placeholder((9, 1), name="x")
+    return [x, topi.broadcast_to(x, (9, 800))]
+
+
+def two_parts() -> list[te.Tensor]:
+    x, y = (te.placeholder((9, 800), name=name) for name in "xy")
+    return [x, y, te.compute((9, 800), lambda i, j: te.if_then_else(j < 300, x[i, j], y[i, j]), name="parts")]
+
+
+@pytest.mark.parametrize("tensors", [spread, two_parts])
+def test_runs_of_one_element_or_of_two_sources_are_written_in_vectors(tensors: Callable[[], list[te.Tensor]]) -> None:
+    task = lw.SearchTask(tensors, target=f"{SMALL_CACHES} cores=1")
+    assert "lw-vectorize" in task.default_schedule

@@ -105,6 +105,17 @@ def test_products_of_narrow_types_are_right_when_interpreted(dtype: str, summed:
     check_interpreted(task.module, task.reference, schedules)
 
 
+def scalars() -> list[te.Tensor]:
+    s, t, k = te.placeholder((), name="s"), te.placeholder((), name="t"), te.reduce_axis((0, 40), "k")
+    return [s, t, te.compute((16, 33), lambda i, j: te.sum(s[()] * t[()], axis=k), name="o")]
+
+
+@pytest.mark.parametrize("target", [OPENCL, CUDA])
+def test_products_of_scalars_alone_have_no_operands_to_copy(target: str) -> None:
+    task = lw.SearchTask(te.create_module(scalars()), target=target)
+    check_interpreted(task.module, task.reference, [task.default_schedule])
+
+
 @pytest.mark.parametrize(
     ("transposed", "dtype", "turned"), [(True, "float32", 2), (False, "float32", 1), (True, "int8", 1)]
 )

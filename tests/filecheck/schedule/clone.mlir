@@ -3,6 +3,7 @@
 // RUN: xdsl-opt %s -p 'lw-clone{block=p reader=p}' --verify-diagnostics | filecheck %s --check-prefix=READER
 // RUN: xdsl-opt %s -p 'lw-clone{block=c reader=d}' --verify-diagnostics | filecheck %s --check-prefix=OUTPUT
 // RUN: xdsl-opt %s -p 'lw-split{block=p loop=x factors=0,4},lw-clone{block=p reader=c}' --verify-diagnostics | filecheck %s --check-prefix=TOUCHED
+// RUN: xdsl-opt %s -p 'lw-clone{block=s reader=u}' | filecheck %s --check-prefix=SCALAR
 
 func.func @two(%a: memref<8x6xf32> {lw.name = "a"}, %c: memref<8xf32> {lw.name = "c", lw.output}, %d: memref<8xf32> {lw.name = "d", lw.output}) {
   %p = lw_loop.alloc "p" : memref<8xf32>
@@ -29,6 +30,23 @@ func.func @two(%a: memref<8x6xf32> {lw.name = "a"}, %c: memref<8xf32> {lw.name =
   func.return
 }
 
+func.func @scalar(%b: memref<8xf32> {lw.name = "b"}, %u: memref<f32> {lw.name = "u", lw.output}, %v: memref<f32> {lw.name = "v", lw.output}) {
+  %s = lw_loop.alloc "s" : memref<f32>
+  lw_loop.block s () writes %s[] : memref<f32> {
+    %3 = lw_loop.load %b[2] : memref<8xf32>
+    lw_te.yield %3 : f32
+  }
+  lw_loop.block u () writes %u[] : memref<f32> {
+    %4 = lw_loop.load %s[] : memref<f32>
+    lw_te.yield %4 : f32
+  }
+  lw_loop.block v () writes %v[] : memref<f32> {
+    %5 = lw_loop.load %s[] : memref<f32>
+    lw_te.yield %5 : f32
+  }
+  func.return
+}
+
 // CHECK: %p_clone = lw_loop.alloc "p_clone" : memref<8xf32>
 // CHECK: lw_loop.block p (x in 8 = x, reduce k in 6 = k) writes %p[x]
 // CHECK: lw_loop.for x in 8 {
@@ -48,3 +66,11 @@ func.func @two(%a: memref<8x6xf32> {lw.name = "a"}, %c: memref<8xf32> {lw.name =
 // READER: 'p' must be one of several blocks that read what 'p' writes; those that do: c, d
 // OUTPUT: block 'c' must write one buffer, which is no output of the function
 // TOUCHED: block 'p' must stand alone in a loop for each of its iterators; do this step before others of it
+
+// SCALAR: lw_loop.block s ()
+// SCALAR: lw_loop.block s_clone () writes %s_clone[] : memref<f32> {
+// SCALAR-NEXT: lw_loop.load %b[2]
+// SCALAR: lw_loop.block u ()
+// SCALAR-NEXT: lw_loop.load %s_clone[]
+// SCALAR: lw_loop.block v ()
+// SCALAR-NEXT: lw_loop.load %s[]
