@@ -54,7 +54,8 @@ def create_module(
 ) -> ModuleOp:
     """The function that takes the placeholders among `tensors`, in their order, and returns the other tensors.
 
-    Of one tensor it takes the placeholders that are read, in the order in which they are met.
+    Of one tensor it takes the placeholders that are read, in the order in which they are met. Stages that nothing reads
+    once selections between constants are folded are left out.
     """
     tensors = with_inputs(tensors)
     inputs = [t for t in tensors if isinstance(t.op, Placeholder)]
@@ -73,6 +74,7 @@ def create_module(
     for stage in stages:
         _add_compute(block, stage, labels.take(stage[0].op.name), values)
     block.add_op(func.ReturnOp(*(values[t] for t in outputs)))
+    _erase_unread(block)
     function = func.FuncOp(
         _Names().take(name),
         ([_type(t) for t in inputs], [_type(t) for t in outputs]),
@@ -83,6 +85,13 @@ def create_module(
     if target is not None:
         attributes["lw.target"] = TargetAttr(preset_target(target) if isinstance(target, str) else target)
     return ModuleOp([function], attributes)
+
+
+def _erase_unread(block: Block) -> None:
+    """Erase computes that no other one reads and that are not returned, and what these alone have read."""
+    for op in reversed(tuple(block.ops)):
+        if isinstance(op, ComputeOp) and all(result.first_use is None for result in op.results):
+            block.erase_op(op)
 
 
 def _require_given(used: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:

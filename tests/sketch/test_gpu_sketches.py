@@ -15,6 +15,7 @@ from loopwright.backends.c_family.artifact import Artifact
 from loopwright.backends.cuda import device as cuda_device
 from loopwright.backends.cuda.cubins import separate_cubins
 from loopwright.dialects.target import TargetAttr, parse_target
+from loopwright.dialects.te import ComputeOp
 from loopwright.search.measure.reference import make_reference
 from loopwright.search.sketch.generate import generate_sketches
 from loopwright.search.sketch.sketch import Sketch
@@ -113,6 +114,21 @@ def scalars() -> list[te.Tensor]:
 @pytest.mark.parametrize("target", [OPENCL, CUDA])
 def test_products_of_scalars_alone_have_no_operands_to_copy(target: str) -> None:
     task = lw.SearchTask(te.create_module(scalars()), target=target)
+    check_interpreted(task.module, task.reference, [task.default_schedule])
+
+
+def folded() -> list[te.Tensor]:
+    x, w, k = te.placeholder((8, 9, 4), name="x"), te.placeholder((8, 9), name="w"), te.reduce_axis((0, 4), "k")
+    below = te.compute((8, 9, 4), lambda i, j, k: te.exp(x[i, j, k]), name="below")
+    unread = te.compute((8, 9), lambda i, j: te.sum(below[i, j, k], axis=k), name="unread")
+    return [x, w, te.compute((8, 9), lambda i, j: te.if_then_else(i < 0, unread[i, j], w[i, j]), name="o")]
+
+
+@pytest.mark.parametrize("target", [OPENCL, CUDA])
+def test_stages_that_folding_leaves_unread_are_no_part_of_a_program(target: str) -> None:
+    module = te.create_module(folded())
+    assert [op.label.data for op in module.walk() if isinstance(op, ComputeOp)] == ["o"]
+    task = lw.SearchTask(module, target=target)
     check_interpreted(task.module, task.reference, [task.default_schedule])
 
 
