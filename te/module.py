@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from ..dialects.attributes import Axis
 from ..dialects.element import DTYPES
@@ -90,7 +91,7 @@ def create_module(
 def _erase_unread(block: Block) -> None:
     """Erase computes that no other one reads and that are not returned, and what these alone have read."""
     for op in reversed(tuple(block.ops)):
-        if isinstance(op, ComputeOp) and all(result.first_use is None for result in op.results):
+        if is_trivially_dead(op):
             block.erase_op(op)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from xdsl.dialects import arith, func
@@ -38,17 +38,22 @@ def print_module(module: ModuleOp, language: Language, own: Handlers, static_sha
     A block's shared buffers above `static_shared_limit` bytes in all are memory that is sized at the launch.
     UnsupportedError names an operation or a type without a form in the language.
     """
-    return print_apart(module, language, own, static_shared_limit)[0]
+    return _function_of(module, language, own, static_shared_limit).print()
 
 
 def print_apart(
     module: ModuleOp, language: Language, own: Handlers, static_shared_limit: int
 ) -> tuple[KernelSource, tuple[str, ...]]:
     """Print a module as `print_module` does; returns also the source of each launch with what it needs alone."""
+    function = _function_of(module, language, own, static_shared_limit)
+    return function.print(), tuple(function.source([part]) for part in function.parts)
+
+
+def _function_of(module: ModuleOp, language: Language, own: Handlers, static_shared_limit: int) -> _Function:
     functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
     if len(functions) != 1:
         raise UnsupportedError(f"a kernel module holds one function, got {len(functions)}")
-    return _Function(functions[0], language, own, static_shared_limit).print()
+    return _Function(functions[0], language, own, static_shared_limit)
 
 
 class _Function:
@@ -64,41 +69,37 @@ class _Function:
         self.numbers: dict[SSAValue, int] = {a: n for n, a in enumerate(self.block.args)}
         self.labels = [a.name_hint or f"a{n}" for n, a in enumerate(self.block.args)]
         self.outside: list[Operation] = []
+        self.parts: list[tuple[KernelPrinter, str]] = []
+        """Of each launch what has printed it, and its text."""
         self.long_index = any(
             math.prod(cast(MemRefType[Attribute], buffer.type).get_shape()) >= _INT_ELEMENTS
             for buffer in _buffers(function)
         )
 
-    def print(self) -> tuple[KernelSource, tuple[str, ...]]:
+    def print(self) -> KernelSource:
         workspaces: list[int] = []
         launches: list[Launch] = []
-        texts: list[str] = []
-        alone: list[str] = []
-        kinds: set[str] = set()
-        vectors: set[tuple[str, int]] = set()
-        helpers: set[str] = set()
         for op in self.block.ops:
             if isinstance(op, kernel.AllocOp):
                 workspaces.append(self._workspace(op))
             elif isinstance(op, kernel.LaunchOp):
                 printer, launch, lines = self._launch(op, len(launches))
                 launches.append(launch)
-                texts.append("\n".join(lines))
-                alone.append(self._source(printer.kinds, printer.vectors, printer.helpers, texts[-1:]))
-                kinds |= printer.kinds
-                vectors |= printer.vectors
-                helpers |= printer.helpers
+                self.parts.append((printer, "\n".join(lines)))
             elif op.has_trait(Pure) or isinstance(op, _DIVISIONS):
                 self.outside.append(op)
             elif not isinstance(op, func.ReturnOp):
                 raise UnsupportedError(f"a kernel for {self.language.title} is launches only, got {op.name}")
-        source = self._source(kinds, vectors, helpers, texts)
         name, arguments = self.function.sym_name.data, arguments_of(self.function)
-        return KernelSource(name, arguments, tuple(workspaces), tuple(launches), source), tuple(alone)
+        return KernelSource(name, arguments, tuple(workspaces), tuple(launches), self.source(self.parts))
 
-    def _source(self, kinds: Set[str], vectors: Set[tuple[str, int]], helpers: Set[str], texts: Sequence[str]) -> str:
+    def source(self, parts: Sequence[tuple[KernelPrinter, str]]) -> str:
+        """Some launches as one source, with what they need of the preamble."""
+        kinds = {kind for printer, _ in parts for kind in printer.kinds}
+        vectors = {vector for printer, _ in parts for vector in printer.vectors}
+        helpers = {helper for printer, _ in parts for helper in printer.helpers}
         preamble = "\n".join(self.language.preamble(kinds, vectors, helpers))
-        return "\n\n".join([part for part in (preamble, *texts) if part]) + "\n"
+        return "\n\n".join([text for text in (preamble, *(text for _, text in parts)) if text]) + "\n"
 
     def _workspace(self, op: kernel.AllocOp) -> int:
         if scope_of(op) != "global":

@@ -101,7 +101,7 @@ def test_a_kernel_of_an_earlier_candidate_is_not_compiled_again(
 
 
 def test_candidates_alone_have_kernels_that_are_compiled_apart(own_cache: Path) -> None:
-    """What a network is compiled to is one module to load."""
+    """A network is compiled to one module to load."""
     a = te.placeholder((64,), name="a")
     y = te.compute((64,), lambda i: a[i] + 1.0, name="y")
     sch = Schedule([a, y, te.compute((64,), lambda i: y[63 - i] * 2.0, name="z")], target="cuda compute_capability=90")

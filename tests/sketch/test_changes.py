@@ -20,7 +20,7 @@ def stepped(rng: np.random.Generator, sizes: Rows, rows: Rows, which: Rows, hole
 
 
 def changed(rng: np.random.Generator, population: Population, rows: Rows, members: list[int] | None) -> Rows:
-    """What `Population.mutate` gives."""
+    """The rows that `Population.mutate` gives, by NumPy."""
     rows = rows.copy()
     holes = population.holes
     partners = [[j for j, p in enumerate(holes) if j != i and h.axis and h.axis == p.axis] for i, h in enumerate(holes)]

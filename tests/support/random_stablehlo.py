@@ -266,13 +266,7 @@ def gather(d: Draw) -> Program:
         vectors = d.rng.integers(-2, 8, (*lead, len(mapped)))
         indices = np.moveaxis(vectors, -1, at)
     kept = [a for a in range(rank) if a not in collapsed]
-    offsets = d.axes(len(lead) + len(kept), len(kept))
-    batches = [n for n in range(len(lead) + len(kept)) if n not in offsets]
-    shape = [0] * (len(lead) + len(kept))
-    for n, extent in zip(batches, lead, strict=True):
-        shape[n] = extent
-    for n, a in zip(offsets, kept, strict=True):
-        shape[n] = sizes[a]
+    offsets, batches, shape = _windows(d, lead, [sizes[a] for a in kept])
     wanted = np.empty(shape, x.dtype)
     for place in _places(shape):
         start = dict.fromkeys(range(rank), 0)
@@ -289,6 +283,15 @@ def gather(d: Draw) -> Program:
     return _made("gather", options, [x, np.asarray(indices).astype(d.choose((np.int32, np.int64)))], wanted)
 
 
+def _windows(d: Draw, lead: list[int], sizes: list[int]) -> tuple[list[int], list[int], list[int]]:
+    """Axes of windows among those of their places, in any order: theirs, those of places, and the whole's shape."""
+    rank = len(lead) + len(sizes)
+    offsets = d.axes(rank, len(sizes))
+    batches = [n for n in range(rank) if n not in offsets]
+    extents = dict(zip([*batches, *offsets], [*lead, *sizes], strict=True))
+    return offsets, batches, [extents[n] for n in range(rank)]
+
+
 def scatter(d: Draw) -> Program:
     """Windows joined at places; one that is not wholly inside is left out, as XLA does."""
     rank = d.number(1, 3)
@@ -300,13 +303,7 @@ def scatter(d: Draw) -> Program:
     lead = d.numbers(d.number(0, 2), 1, 4)
     vectors = d.rng.integers(-1, 7, (*lead, len(mapped)))
     at = d.number(0, len(lead))
-    offsets = d.axes(len(lead) + len(kept), len(kept))
-    batches = [n for n in range(len(lead) + len(kept)) if n not in offsets]
-    shape = [0] * (len(lead) + len(kept))
-    for n, extent in zip(batches, lead, strict=True):
-        shape[n] = extent
-    for n, a in zip(offsets, kept, strict=True):
-        shape[n] = sizes[a]
+    offsets, batches, shape = _windows(d, lead, [sizes[a] for a in kept])
     updates, combiner = d.values(shape), d.choose(tuple(COMBINERS))
     join, _ = COMBINERS[combiner]
     wanted = x.copy()
