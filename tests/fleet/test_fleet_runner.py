@@ -276,8 +276,10 @@ def test_memory_does_not_grow_with_jobs() -> None:
         measurer.use(doubling())
         measurer.measure([f"time=0.001 n={n}" for n in range(150)])
         before = kept()
-        measurer.measure([f"time=0.001 n={n}" for n in range(150, 350)])
-        assert kept() - before < 100
+        measurer.measure([f"time=0.001 n={n}" for n in range(150, 750)])
+        assert (
+            kept() - before < 300
+        )  # half an object a job; logs of 50 messages, several jobs in each, hold more or fewer
 
 
 @pytest.mark.parametrize("fails", ["submit", "exception"])
