@@ -164,7 +164,8 @@ class Sketch:
 
         Limits tell that of the tiles that are planned, a little less than the steps make of some: copies in vectors
         that go on behind a tile, and tiles that go on behind the edge of an image. Of 717,026 legal candidates for 57
-        convolutions with windows of 5x1 to 11x11 (limits of an H200) 254 keep more, all but 3 of windows of nine or eleven taps.
+        convolutions with windows of 5x1 to 11x11 (limits of an H200) 254 keep more, all but 3 of windows of
+        nine or eleven taps.
         """
         return self.describe is None or self.describe.has_room(self.columns(row[None]), schedule or self.schedule(row))
 
