@@ -12,6 +12,7 @@ from math import prod
 from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.transforms.dead_code_elimination import is_trivially_dead
 from xdsl.utils.exceptions import VerifyException
 
 from .element import DTYPES, element_bytes
@@ -46,6 +47,13 @@ def verify_workload(module: ModuleOp) -> None:
     if target is not None and not isinstance(target, TargetAttr):
         raise VerifyException(f"'lw.target' is a #lw.target<...>, got {one_line(str(target))}")
     verify_function(operations[0])
+
+
+def erase_unread(block: Block) -> None:
+    """Erase expressions that no other one reads and that are not returned, and what these alone have read."""
+    for op in reversed(tuple(block.ops)):
+        if is_trivially_dead(op):
+            block.erase_op(op)
 
 
 def verify_function(func: FuncOp) -> None:

@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
     UnitAttr,
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from ..dialects.attributes import Axis
 from ..dialects.element import DTYPES
@@ -28,6 +27,7 @@ from ..dialects.numpy_types import FLOATS
 from ..dialects.presets import preset_target
 from ..dialects.target import Target, TargetAttr
 from ..dialects.te import ComputeOp, YieldOp
+from ..dialects.workload import erase_unread
 from .body import BodyBuilder
 from .errors import ExpressionError
 from .expr import Const, Expr, IterVar, Read, children
@@ -75,7 +75,7 @@ def create_module(
     for stage in stages:
         _add_compute(block, stage, labels.take(stage[0].op.name), values)
     block.add_op(func.ReturnOp(*(values[t] for t in outputs)))
-    _erase_unread(block)
+    erase_unread(block)
     function = func.FuncOp(
         _Names().take(name),
         ([_type(t) for t in inputs], [_type(t) for t in outputs]),
@@ -86,13 +86,6 @@ def create_module(
     if target is not None:
         attributes["lw.target"] = TargetAttr(preset_target(target) if isinstance(target, str) else target)
     return ModuleOp([function], attributes)
-
-
-def _erase_unread(block: Block) -> None:
-    """Erase computes that no other one reads and that are not returned, and what these alone have read."""
-    for op in reversed(tuple(block.ops)):
-        if is_trivially_dead(op):
-            block.erase_op(op)
 
 
 def _require_given(used: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:

@@ -6,7 +6,8 @@ the next loop awake for some microseconds, then asleep. Systems without pthreads
 
 Helpers are threads of PyTorch's OpenMP runtime where PyTorch is loaded, for the length of a call: others beside them
 would compete with them for the cores. Else they are threads of our own, which stay for the next call. None is kept to
-a CPU.
+a CPU. A region of OpenMP's ends when all its threads have come to it, which takes milliseconds where there is more work
+than cores: after a call that has waited so for nothing, others have our own threads for a while.
 """
 
 from __future__ import annotations
@@ -14,20 +15,27 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 
 from .cpu import architecture
 from .jit import LoadedSymbols, compile_text
 from .runtime import OpenMp, openmp_of_torch
 from .symbols import TEAM_SYMBOL
 from .team_branches import BRANCHES_TEXT, RUN_BRANCHES
-from .team_text import HAND_OUT, KERNELS, OWNERS, OWNERS_BYTES, RUN, RUN_KERNELS, team_text
+from .team_text import HAND_OUT, IN_TEAM, KERNELS, OTHERS, OWNERS, OWNERS_BYTES, RUN, RUN_KERNELS, team_text
 from .team_waiting import CONDITION_AT, FUTEX, MONITOR
 
 _SPINS = 2000
 """Turns of `pause`, 45 ns each on a Xeon (Emerald Rapids), that a thread waits awake: 0.1 ms, longer than kernels
 mostly take that one thread runs. OpenMP's wait for 14 ms. A choice: nobody measured others."""
+_LATE_NS = 1_000_000
+"""Nanoseconds after its own work that a caller waits for OpenMP's threads, from which on others have their cores: who
+sleeps is awake after 0.1 ms, and a process that has a core keeps it for some milliseconds."""
+_ASIDE_S, _MOST_ASIDE_S = 0.1, 3.2
+"""Seconds that calls do without OpenMP's threads after one that they were late for, doubled by each that follows right
+behind, and the most. A choice: one call in a hundred or fewer waits then, of those of some milliseconds."""
 
 
 class Team:
@@ -38,16 +46,20 @@ class Team:
 
     def __init__(self, openmp: OpenMp | None, threaded: bool, futex: int | None) -> None:
         text = team_text(architecture(), openmp is not None, futex) + BRANCHES_TEXT if threaded else KERNELS
-        names = (RUN, RUN_KERNELS, RUN_BRANCHES, HAND_OUT, OWNERS, MONITOR) if threaded else (RUN_KERNELS,)
+        shared = (HAND_OUT, IN_TEAM, OTHERS, OWNERS, MONITOR)
+        names = (RUN, RUN_KERNELS, RUN_BRANCHES, *shared) if threaded else (RUN_KERNELS,)
         code = LoadedSymbols(compile_text(text).object_code, names, openmp.symbols if openmp and threaded else ())
         code.keep()
         self._alone = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.addresses[RUN_KERNELS])
         self.table = (ctypes.c_void_p * 1)(code.addresses.get(HAND_OUT))
         self.branches = code.addresses.get(RUN_BRANCHES)
         """The address of the kernel that runs tables beside each other; None where there are no threads for it."""
+        self._futex, self._aside_s, self._back_at_s = futex, 0.0, 0.0
+        self._others = ctypes.c_void_p.from_address(code.addresses[OTHERS]) if threaded and openmp is not None else None
         if threaded:
-            kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32)
+            kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32)
             self._run = kind(code.addresses[RUN])
+            self._in_team = code.addresses[IN_TEAM]
             self._start_anew(code.addresses[OWNERS], code.addresses[MONITOR])
             if openmp is not None:
                 openmp.make_forkable(self.table)
@@ -69,12 +81,28 @@ class Team:
         spins = _SPINS if threads <= _cpus() else 0
 
         def run(table: int, number: int) -> None:
-            if self.table[0]:
-                self._run(table, number, threads, spins)
-            else:
+            if not self.table[0]:
                 self._alone(table, number)
+            elif self._back_at_s and time.monotonic() < self._back_at_s:
+                self._own._run(table, number, threads, spins)
+            elif self._run(table, number, threads, spins) > _LATE_NS:
+                self._leave_aside()
+            else:
+                self._aside_s = 0.0
 
         return run
+
+    def _leave_aside(self) -> None:
+        """Have calls do without OpenMP's threads for a while."""
+        assert self._others is not None, "our own threads are waited for by no one"
+        self._others.value = self._own._in_team
+        self._aside_s = min(max(_ASIDE_S, 2 * self._aside_s), _MOST_ASIDE_S)
+        self._back_at_s = time.monotonic() + self._aside_s
+
+    @cached_property
+    def _own(self) -> Team:
+        """Threads of our own, for callers whom OpenMP's would keep waiting."""
+        return Team(None, True, self._futex)
 
 
 def team() -> Team:

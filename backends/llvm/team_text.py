@@ -15,6 +15,9 @@ from .symbols import MOST_THREADS, PARALLEL_SYMBOL, SIZE_SYMBOL, THREAD_SYMBOL
 from .team_waiting import waiting_text
 
 RUN, HAND_OUT, OWNERS = "lw_run_table", "lw_hand_out", "lw_owners"
+IN_TEAM, OTHERS = "lw_in_team", "lw_others"
+"""A function that hands a loop to the helpers of the thread it runs on, 0 where that has none here; and the place of
+the address of another team's, which is asked then."""
 RUN_KERNELS = "lw_run_kernels"
 KERNELS = f"""
 define void @{RUN_KERNELS}(ptr %table, i64 %number) {{
@@ -320,7 +323,12 @@ done:
 """
 """Wait until all of OpenMP's threads are in the region."""
 
+_DONE, _TIME_UTC = 24, 1
+"""Bytes behind the slot of a region where the time is at which its first thread has run all kernels, and the clock of
+it: as C11's `timespec_get` has it, which all systems with OpenMP have."""
 _IN_REGION = f"""
+declare i32 @timespec_get(ptr, i32)
+
 define internal void @member(ptr %task) {{
 entry:
   %slot = load ptr, ptr %task, align 8
@@ -332,7 +340,9 @@ lead:
 {_at("numberat", 16, "%task")}
   %table = load ptr, ptr %tableat, align 8
   %number = load i64, ptr %numberat, align 8
+{_at("doneat", _DONE, "%task")}
   call void @{RUN_KERNELS}(ptr %table, i64 %number)
+  %d = call i32 @timespec_get(ptr %doneat, i32 {_TIME_UTC})
 {_at("endat", _END)}
 {_at("closedat", _CLOSED)}
   store atomic i32 1, ptr %endat seq_cst, align 4
@@ -347,10 +357,21 @@ follow:
   ret void
 }}
 
-define internal void @with_helpers(ptr %slot, ptr %table, i64 %number, i32 %threads) {{
-  %task = alloca [24 x i8], align 8
+define internal i64 @nanoseconds(ptr %time) {{
+  %seconds = load i64, ptr %time, align 8
+{_at("restat", 8, "%time")}
+  %rest = load i64, ptr %restat, align 8
+  %scaled = mul i64 %seconds, 1000000000
+  %all = add i64 %scaled, %rest
+  ret i64 %all
+}}
+
+define internal i64 @with_helpers(ptr %slot, ptr %table, i64 %number, i32 %threads) {{
+  %task = alloca [{_DONE + 16} x i8], align 8
+  %left = alloca [16 x i8], align 8
 {_at("tableat", 8, "%task")}
 {_at("numberat", 16, "%task")}
+{_at("doneat", _DONE, "%task")}
 {_at("endat", _END)}
 {_at("arrivedat", _ARRIVED)}
   store ptr %slot, ptr %task, align 8
@@ -359,10 +380,15 @@ define internal void @with_helpers(ptr %slot, ptr %table, i64 %number, i32 %thre
   store atomic i32 0, ptr %endat seq_cst, align 4
   store atomic i32 0, ptr %arrivedat seq_cst, align 4
   call void @{PARALLEL_SYMBOL}(ptr @member, ptr %task, i32 %threads, i32 0)
-  ret void
+  %l = call i32 @timespec_get(ptr %left, i32 {_TIME_UTC})
+  %from = call i64 @nanoseconds(ptr %doneat)
+  %to = call i64 @nanoseconds(ptr %left)
+  %waited = sub i64 %to, %from
+  ret i64 %waited
 }}
 """
-"""All kernels in one region of OpenMP's: its first thread runs them, and ends what the others wait for."""
+"""All kernels in one region of OpenMP's: its first thread runs them, and ends what the others wait for. The nanoseconds
+between the end of its work and that of the region."""
 
 _OWN_THREADS = f"""
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
@@ -377,7 +403,7 @@ define internal ptr @helper(ptr %mine) {{
   ret ptr null
 }}
 
-define internal void @with_helpers(ptr %slot, ptr %table, i64 %number, i32 %threads) {{
+define internal i64 @with_helpers(ptr %slot, ptr %table, i64 %number, i32 %threads) {{
 entry:
   %thread = alloca ptr, align 8
 {_at("startedat", _STARTED)}
@@ -406,29 +432,33 @@ detach:
   br label %next
 run:
   call void @{RUN_KERNELS}(ptr %table, i64 %number)
-  ret void
+  ret i64 0
 }}
 """
 """Threads of our own, started when they are first needed; a call does without those that the system does not give."""
 
 
 def _hand_out(openmp: bool) -> str:
+    """The function that kernels call for a parallel loop: by the thread's helpers, else by those it has elsewhere, or
+    by OpenMP or alone.
+    """
     alone = (
         f"call void @{BY_OPENMP}(ptr %run, ptr %context, i32 %threads, i32 %used)"
         if openmp
         else "call void %run(ptr %context, i32 0)"
     )
     return f"""
-define void @{HAND_OUT}(ptr %run, ptr %context, i32 %threads, i32 %used) {{
+@{OTHERS} = global ptr null
+
+define i32 @{IN_TEAM}(ptr %run, ptr %context, i32 %threads, i32 %used) {{
 entry:
   %thread = call ptr @pthread_self()
   %me = ptrtoint ptr %thread to i64
   %slot = call ptr @find(i64 %me, i64 %me)
   %none = icmp eq ptr %slot, null
-  br i1 %none, label %alone, label %team
-alone:
-  {alone}
-  ret void
+  br i1 %none, label %stranger, label %team
+stranger:
+  ret i32 0
 team:
 {_at("jobat", _JOB)}
 {_at("contextat", _CONTEXT)}
@@ -439,13 +469,33 @@ team:
   %epoch = call i32 @publish(ptr %slot)
   call void %run(ptr %context, i32 0)
   call void @finish(ptr %slot, i32 %epoch, i32 %used)
+  ret i32 1
+}}
+
+define void @{HAND_OUT}(ptr %run, ptr %context, i32 %threads, i32 %used) {{
+entry:
+  %here = call i32 @{IN_TEAM}(ptr %run, ptr %context, i32 %threads, i32 %used)
+  %helped = icmp ne i32 %here, 0
+  br i1 %helped, label %done, label %elsewhere
+elsewhere:
+  %others = load atomic ptr, ptr @{OTHERS} acquire, align 8
+  %none = icmp eq ptr %others, null
+  br i1 %none, label %alone, label %ask
+ask:
+  %there = call i32 %others(ptr %run, ptr %context, i32 %threads, i32 %used)
+  %did = icmp ne i32 %there, 0
+  br i1 %did, label %done, label %alone
+alone:
+  {alone}
+  br label %done
+done:
   ret void
 }}
 """
 
 
 _RUN = f"""
-define void @{RUN}(ptr %table, i64 %number, i32 %threads, i32 %spins) {{
+define i64 @{RUN}(ptr %table, i64 %number, i32 %threads, i32 %spins) {{
 entry:
   %thread = call ptr @pthread_self()
   %me = ptrtoint ptr %thread to i64
@@ -454,12 +504,12 @@ entry:
   br i1 %none, label %alone, label %team
 alone:
   call void @{RUN_KERNELS}(ptr %table, i64 %number)
-  ret void
+  ret i64 0
 team:
 {_at("spinsat", _SPINS)}
   store atomic i32 %spins, ptr %spinsat monotonic, align 4
-  call void @with_helpers(ptr %slot, ptr %table, i64 %number, i32 %threads)
+  %waited = call i64 @with_helpers(ptr %slot, ptr %table, i64 %number, i32 %threads)
   %freed = call ptr @find(i64 %me, i64 0)
-  ret void
+  ret i64 %waited
 }}
 """

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from threading import Lock
 from typing import Any
+
+from ...backends.forkable import ForkableLock
 
 _KINDS = ("linear1d", "bilinear2d", "trilinear3d", "bicubic2d", "nearest1d", "nearest2d", "nearest3d")
 _NAMES = (
@@ -39,7 +40,7 @@ class _PythonFunctions:
     """PyTorch's Python functions for resizing, and how many have them away from its tables."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = ForkableLock()
         self._takers = 0
         self._taken: list[tuple[Any, Any, Any]] = []
         """Operators, dispatch keys, and the functions that stand there, if any."""

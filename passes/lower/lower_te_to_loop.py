@@ -18,7 +18,7 @@ from ...dialects.index import IndexExpr
 from ...dialects.index import axis as axis_expr
 from ...dialects.loop import AllocOp, BlockOp, ForOp, LoadOp
 from ...dialects.te import ComputeOp, ReadOp, YieldOp
-from ...dialects.workload import verify_function
+from ...dialects.workload import erase_unread, verify_function
 from ._shared_divisors import let_softmax_multiply
 
 
@@ -28,9 +28,10 @@ class LowerTeToLoop(ModulePass):
 
     `for i in n { for k in m { block c (i in n = i, reduce k in m = k) writes %c[i] add { body } } }`
 
-    The results of the function become its last arguments, named after their expressions. Functions that are not on
-    tensors stay as they are. An axis that is called as a part of another one would be (`i0` beside `i`), or as several
-    fused (`i_j`), has its loop and iterator called `i0x`: schedules count on what steps call the loops they make.
+    The results of the function become its last arguments, named after their expressions. An expression that none of
+    them hangs on has no nest: nobody would see it run, and on a GPU it would be a launch of its own. Functions that are
+    not on tensors stay as they are. An axis that is called as a part of another one would be (`i0` beside `i`), or as
+    several fused (`i_j`), has its loop and iterator called `i0x`: schedules count on what steps call the loops.
     """
 
     name = "lw-lower-te-to-loop"
@@ -51,6 +52,7 @@ def lower_te_to_loop(module: ModuleOp) -> None:
                 verify_function(func)
             except VerifyException as error:
                 raise PassFailedException(f"lw-lower-te-to-loop: {error}") from None
+            erase_unread(func.body.block)
             _lower_function(func)
 
 

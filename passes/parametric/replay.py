@@ -15,7 +15,7 @@ from ..pipeline_text import apply_schedule, lower_to_loops, parse_schedule
 from ..primitive import UnknownStepError
 from .nest import Nest
 from .program import Program
-from .read import nest_of_module
+from .read import nest_of_candidate, nest_of_module
 from .sizes import Size, SizeGraph, Sizes
 
 
@@ -44,6 +44,12 @@ class ScheduledNests:
         nest = nest_of_module(self._after(steps[:first]), self._target)
         replay_steps(nest, steps[first:], Sizes(graph.column))
         return nest
+
+    def candidate(self, schedule: str) -> Nest:
+        """The nest of a schedule without open numbers, from its IR, which is forgotten: buffers are as it has them."""
+        module = self._after(()).clone()
+        apply_schedule(module, parse_schedule(schedule))
+        return nest_of_candidate(module, self._target)
 
     def _after(self, steps: tuple[ModulePass, ...]) -> ModuleOp:
         """The module on loops after steps, which nobody changes."""

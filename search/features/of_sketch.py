@@ -17,7 +17,7 @@ from ...passes.collector import collector_paused
 from ...passes.parametric.program import Program
 from ...passes.parametric.replay import ScheduledNests
 from ...passes.parametric.sizes import Size, SizeGraph
-from ...passes.parametric.usage import steps_allowed
+from ...passes.parametric.usage import steps_allowed, usage_of
 from ...passes.primitive import UnknownStepError
 from ..estimates.build_model import build_seconds
 from .catalogue import PRIOR, names
@@ -53,6 +53,7 @@ class SketchFeatures:
         self._name = name
         self._template = template
         self._estimate = estimate
+        self._most_shared = target.max_shared_bytes if target.is_gpu else 0
         self._making = ForkableLock()
         """Held while programs are made, as what they are made of is taken apart for all threads."""
         self.prior = prior if prior is not None or estimate is None else self._estimated
@@ -127,6 +128,22 @@ class SketchFeatures:
         """Limits of unrolling `(limits, rows)`, as far as they make a difference; None where there are none."""
         program = self._programs[2]
         return np.asarray(run_program(program, columns, rows), dtype=np.float64) if program.outputs else None
+
+    def has_room(self, columns: Mapping[str, npt.NDArray[np.int64]], schedule: str) -> bool:
+        """True where blocks of the one candidate with these columns and this schedule find all their shared memory.
+
+        Extents of all candidates at once bound it, mostly sharply: where they do not tell, those of its own IR do,
+        which takes 10 to 30 ms.
+        """
+        if not self._most_shared:
+            return True
+        (logarithm,) = run_program(self.program, columns, 1, np.float64)[names().index("program.shared_bytes")]
+        if round(2**logarithm - 1) <= self._most_shared:
+            return True
+        with self._making, collector_paused():
+            taken = usage_of(self._nests.candidate(schedule)).shared_bytes
+        assert isinstance(taken, int | float), "extents of one candidate are numbers"
+        return taken <= self._most_shared
 
     def __call__(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> npt.NDArray[np.float32]:
         """The features `(rows, len(catalogue()) + 1)` of candidates with these columns, each `(rows,)`."""

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
+from ...backends.forkable import ForkableLock
 from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import Target
 from ...passes.analysis.nest import buffer_name, find_block
@@ -90,7 +90,7 @@ class Draft:
     """True where one of these was not legal."""
     may_plan: bool = True
     """False where steps are to be done at once, so that a structure with one that is refused is left out."""
-    _finishing: Lock = field(default_factory=Lock, repr=False, compare=False)
+    _finishing: ForkableLock = field(default_factory=ForkableLock, repr=False, compare=False)
     """Held while planned steps are done: another thread waits for all of them."""
 
     @classmethod
@@ -154,7 +154,8 @@ class Draft:
     def finish(self) -> bool:
         """Do the steps that are planned, if there are any; False where a primitive has refused one.
 
-        False ever after, too, where something else has ended them, as Ctrl-C does: the draft is half changed.
+        False ever after, too, where something else has ended them, as Ctrl-C does, or a fork in a child while another
+        thread did them: the draft is half changed.
         """
         with self._finishing:
             rest, self.rest = self.rest, None

@@ -58,6 +58,8 @@ CLIMBS = 4
 PyTorch's time / 1.73 without, / 1.76 to 1.81 with them; / 1.70 of 1,024 random candidates a sketch."""
 PARENTS, CHANGED = 16, 64
 """Candidates that a round begins from, and those that it makes of them."""
+FITTED = 16
+"""The best candidates that are asked for their room in shared memory, at most: of thousands one has none. A choice."""
 
 
 Worth = list[tuple[Sketch, npt.NDArray[np.int64]]]
@@ -164,10 +166,18 @@ def likeliest_candidate(
     if doubt and first.prior is None:
         return first, first.default
     found = compared(sketches, model, rounds=rounds) if worth is None else _compare(worth, model, rounds)
-    best = max(found, key=lambda each: float(each.scores.max()))
-    if doubt and best.scores.max() <= model.predict(first.features(first.default[None]))[0][0] + doubt:
+    best = max(float(each.scores.max()) for each in found)
+    if doubt and best <= model.predict(first.features(first.default[None]))[0][0] + doubt:
         return first, first.default
-    return best.sketch, best.rows[int(np.argmax(best.scores))]
+    return best_with_room(found)
+
+
+def best_with_room(found: Sequence[Compared]) -> tuple[Sketch, npt.NDArray[np.int64]]:
+    """The candidate with the highest score, of the first few that have room; the first of all where none has."""
+    scores = np.concatenate([each.scores for each in found])
+    listed = [(each.sketch, row) for each in found for row in each.rows]
+    best = [listed[place] for place in np.argsort(-scores, kind="stable")[:FITTED]]
+    return next(((sketch, row) for sketch, row in best if sketch.has_room(row)), best[0])
 
 
 def _seen(sketches: Sequence[Sketch], rounds: int) -> tuple[Sequence[Sketch], Worth | None]:

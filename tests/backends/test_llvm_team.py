@@ -23,6 +23,7 @@ from loopwright.backends.build import lower_to_kernel
 from loopwright.backends.context import create_context
 from loopwright.backends.llvm import team, work
 from loopwright.backends.llvm.compile import compile_module
+from loopwright.backends.llvm.cpu import architecture
 from loopwright.backends.llvm.jit import _initialize_all
 from loopwright.backends.llvm.loaded_object import LoadedObject
 from loopwright.backends.llvm.runtime import OpenMp
@@ -51,14 +52,19 @@ func.func @shift(%in : memref<{ROWS}xi32>, %out : memref<{ROWS}xi32> {{lw.output
 STEPS = 24
 
 
-@pytest.fixture(params=["own", "openmp", "own, by pthreads", "openmp, by pthreads", "none"])
+@pytest.fixture(params=["own", "openmp", "openmp, late", "own, by pthreads", "openmp, by pthreads", "none"])
 def helpers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, every_thread: None) -> str:
     """Helpers are threads of our own, or those of an OpenMP runtime, or there are none.
 
-    They sleep as this system's do, or as those of others, by pthreads.
+    They sleep as this system's do, or as those of others, by pthreads. OpenMP's may be late for each call, so that ours
+    take turns with them.
     """
     openmp = _OPENMP if request.param.startswith("openmp") else None
     monkeypatch.setattr(team, "openmp_of_torch", lambda: openmp)
+    if "late" in request.param:
+        monkeypatch.setattr(team, "_LATE_NS", -1)
+        monkeypatch.setattr(team, "_ASIDE_S", 1e-4)
+        monkeypatch.setattr(team, "_MOST_ASIDE_S", 1e-3)
     if request.param == "none" or "pthreads" in request.param:
         monkeypatch.setattr(team, "_team", lambda openmp: _elsewhere(openmp, request.param != "none"))
     return str(request.param)
@@ -174,6 +180,32 @@ def test_branches_run_once_each_between_the_loops_around_them(helpers: str, core
 
 
 @pytest.mark.slow(1.2)
+def test_threads_that_were_late_are_left_aside_for_longer_and_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenMP's threads are waited for by who calls; ours are not, so that calls have these meanwhile."""
+    made = team.Team(_OPENMP, True, FUTEX.get(architecture()))
+    now_s, calls = 0.0, list[str]()
+    late = [5, 0, 5_000_000, 3_000_000, 7, 2_000_000]
+    monkeypatch.setattr(team.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(made, "_run", lambda *given: [calls.append("openmp"), late.pop(0)][1])
+    monkeypatch.setattr(made._own, "_run", lambda *given: calls.append("own"))
+    run = made.runner(2)
+    for now_s, kind in [
+        (1.0, "openmp"),
+        (1.1, "openmp"),
+        (1.2, "openmp"),  # late
+        (1.21, "own"),
+        (1.29, "own"),
+        (1.31, "openmp"),  # late again
+        (1.5, "own"),
+        (1.52, "openmp"),
+        (1.53, "openmp"),  # late after one that was not
+        (1.62, "own"),
+    ]:
+        run(0, 1)
+        assert calls.pop() == kind, now_s
+    assert not calls and not late
+
+
 def test_a_process_ends_right_after_a_call() -> None:
     """Its helpers are awake, and their code must be there until they are gone."""
     script = f"""

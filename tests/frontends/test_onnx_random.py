@@ -7,7 +7,7 @@ import onnx
 import pytest
 from gpu_programs import opencl_device
 from onnx_trials import attempt, smallest, try_graph
-from random_onnx import OPSETS, Sample, Tensor, random_graph
+from random_onnx import OPSETS, Graph, RefusedError, Sample, Tensor, of_own_mean, random_graph
 
 SEEDS = range(1_000, 1_000 + len(OPSETS))
 
@@ -62,6 +62,24 @@ def _relu_counts(sample: Sample) -> bool:
     """True where a Relu that changes something is seen at an output."""
     relus = [n for n in sample.graph.nodes if n.op_type == "Relu"]
     return any((sample.graph.tensors[n.input[0]].value < -0.1).any() and n.output[0] in sample.wanted for n in relus)
+
+
+@pytest.mark.parametrize(("length", "refused"), [(1, True), (3, False)])
+def test_results_that_hang_on_one_rounding_are_refused(length: int, refused: bool) -> None:
+    """An element that is its own mean: multiplied on the way and contracted with that subtraction, it leaves 9e-5."""
+    graph = Graph(np.random.default_rng(0), 19)
+    numbers = graph.given(np.arange(-12 * length, 12 * length, dtype=np.int8).reshape(2, 12, length))
+    (x,) = graph.add("DequantizeLinear", [numbers, graph.constant(np.float32(0.0407)), graph.constant(np.int8(99))])
+    scale = graph.constant(np.full(length, 1.95, np.float32))
+
+    def norm() -> None:
+        graph.add("LayerNormalization", [x, scale], axis=-1, off=of_own_mean(x, (length,), scale, 1e-5))
+
+    if refused:
+        with pytest.raises(RefusedError):
+            norm()
+    else:
+        norm()
 
 
 def test_how_far_results_may_be_off_follows_from_how_far_inputs_are() -> None:

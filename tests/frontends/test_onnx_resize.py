@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 import loopwright as lw
 
@@ -44,6 +45,29 @@ def test_axes_share_the_scale_that_keeps_their_aspect(
     np.testing.assert_allclose(np.asarray(net.evaluate(x=x)).reshape(made), wanted, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "extents, sizes, policy",
+    [
+        ((509, 1283), (90, 100), "not_smaller"),  # beside all of the other axis a matrix took 6.7 GB
+        ((61, 7), (13, 30), "not_smaller"),  # 30 / 7 in single precision takes other elements
+        ((97, 311), (16, 40), "not_larger"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["nearest", "cubic"])
+def test_axes_share_the_scale_in_double_precision(
+    extents: tuple[int, int], sizes: tuple[int, int], policy: str, mode: str
+) -> None:
+    """As the reference implementation has it, whatever extents have in common."""
+    options: dict[str, Any] = {"axes": [2, 3], "keep_aspect_ratio_policy": policy}
+    options |= {"coordinate_transformation_mode": "asymmetric"}
+    node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode, **options)
+    x, asked = np.random.default_rng(2).standard_normal((1, 1, *extents)).astype("float32"), np.array(sizes)
+    computed: Any = ReferenceEvaluator(node, opsets={"": 19}).run(None, {"x": x, "sizes": asked})
+    wanted = computed[0]
+    net = _resizing(x.shape, wanted.shape, {"sizes": asked}, options, mode)
+    np.testing.assert_allclose(np.asarray(net.evaluate(x=x)).reshape(wanted.shape), wanted, atol=1e-5)
+
+
 def _cropping(extent: int, made: int, roi: np.ndarray) -> lw.Network:
     options = {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 9.0}
     given = {"roi": roi, "sizes": np.array([1, 1, 1, made], np.int64)}
@@ -51,10 +75,14 @@ def _cropping(extent: int, made: int, roi: np.ndarray) -> lw.Network:
 
 
 def _resizing(
-    shape: Sequence[int], made: Sequence[int], given: dict[str, np.ndarray], options: dict[str, Any]
+    shape: Sequence[int],
+    made: Sequence[int],
+    given: dict[str, np.ndarray],
+    options: dict[str, Any],
+    mode: str = "linear",
 ) -> lw.Network:
     names = ["x", "roi" if "roi" in given else "", "", "sizes"]
-    node = helper.make_node("Resize", names, ["y"], mode="linear", **options)
+    node = helper.make_node("Resize", names, ["y"], mode=mode, **options)
     data = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)
     result = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, made)
     kept = [numpy_helper.from_array(value, name) for name, value in given.items()]

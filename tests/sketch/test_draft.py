@@ -1,5 +1,7 @@
 """Drafts: what they say of the loop nest, and steps that find the names of what they make."""
 
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -9,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 import pytest
+from patience import PATIENCE_S
 
 import loopwright as lw
 from loopwright import te, topi
@@ -194,6 +197,32 @@ def test_a_thread_waits_for_the_steps_that_another_one_does() -> None:
     first.join()
     second.join()
     assert len(set(found)) == 1 and "<width>" in found[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_does_not_wait_for_steps_that_a_thread_of_its_parent_does() -> None:
+    draft = draft_of(6, 20)
+    begun, forked = Event(), Event()
+
+    def slow(grown: Draft) -> Iterator[None]:
+        yield from plan(grown, draft.loops("out")[-1])
+        begun.set()
+        forked.wait(PATIENCE_S)
+
+    planned = draft.with_plan(slow)
+    assert planned is not None
+    thread = Thread(target=planned.finish)
+    thread.start()
+    begun.wait()
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(round(PATIENCE_S))
+        os._exit(0 if not planned.finish() else 1)  # half done, as another process goes on with them
+    forked.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 class Planning(lw.SketchRule):

@@ -8,12 +8,16 @@ import pytest
 from gpu_programs import check_interpreted, check_on_opencl
 from sample_workloads import SAMPLES
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.backends.build import lower_to_kernel
 from loopwright.backends.c_family.artifact import Artifact
+from loopwright.backends.context import create_context
 from loopwright.backends.cuda import device as cuda_device
 from loopwright.backends.cuda.cubins import separate_cubins
+from loopwright.dialects.kernel import LaunchOp
 from loopwright.dialects.target import TargetAttr, parse_target
 from loopwright.dialects.te import ComputeOp
 from loopwright.search.measure.reference import make_reference
@@ -130,6 +134,30 @@ def test_stages_that_folding_leaves_unread_are_no_part_of_a_program(target: str)
     assert [op.label.data for op in module.walk() if isinstance(op, ComputeOp)] == ["o"]
     task = lw.SearchTask(module, target=target)
     check_interpreted(task.module, task.reference, [task.default_schedule])
+
+
+UNREAD = """func.func @main(%x: tensor<64xf32> {lw.name = "x"}) -> tensor<64xf32> {
+  %unread = lw_te.compute "unread" [i = 64] -> tensor<64xf32> {
+    %0 = lw_te.read %x[63 - i] : tensor<64xf32>
+    lw_te.yield %0 : f32
+  }
+  %y = lw_te.compute "y" [i = 64] -> tensor<64xf32> {
+    %0 = lw_te.read %x[i] : tensor<64xf32>
+    %1 = arith.mulf %0, %0 : f32
+    lw_te.yield %1 : f32
+  }
+  func.return %y : tensor<64xf32>
+}"""
+
+
+@pytest.mark.parametrize("target", [OPENCL, CUDA])
+def test_stages_of_a_file_that_nothing_reads_are_not_launched(target: str) -> None:
+    module = Parser(create_context(), UNREAD).parse_module()
+    task = lw.SearchTask(module, target=target)
+    check_interpreted(task.module, task.reference, [task.default_schedule])
+    for given in (module, task.schedule_module(task.default_schedule)):
+        launches = [op for op in lower_to_kernel(given, target).walk() if isinstance(op, LaunchOp)]
+        assert len(launches) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 from onnx import helper
-from random_onnx import Graph, RefusedError, Tensor, words
+from random_onnx import Graph, RefusedError, Tensor, of_own_mean, words
 from random_onnx_values import ALL, ANY_RANK, FLOATS, INTS, axes_of, axis, beside, some_axes
 
 UNARY = words(
@@ -157,7 +158,9 @@ def layer_norm(g: Graph) -> None:
     first = g.number(max(x.rank - 2, 0), x.rank - 1)
     scale, shift = (g.weight(x.shape[first:], x.dtype) for _ in range(2))
     inputs = [x, scale, shift] if g.chance(0.7) else [x, scale]
-    g.add("LayerNormalization", inputs, axis=first - x.rank * g.number(0, 1), epsilon=g.choose((1e-5, 1e-3)))
+    axis, epsilon = first - x.rank * g.number(0, 1), g.choose((1e-5, 1e-3))
+    off = of_own_mean(x, x.shape[first:], scale, epsilon)
+    g.add("LayerNormalization", inputs, axis=axis, epsilon=epsilon, off=off)
 
 
 def batch_norm(g: Graph) -> None:
@@ -170,7 +173,9 @@ def batch_norm(g: Graph) -> None:
 
 def instance_norm(g: Graph) -> None:
     x = g.any(("float32",), (3, 4, 4, 5))
-    g.add("InstanceNormalization", [x, *(g.weight((x.shape[1],), x.dtype) for _ in range(2))], epsilon=1e-3)
+    scale, shift = (g.weight((x.shape[1],), x.dtype) for _ in range(2))
+    off = of_own_mean(x, x.shape[2:], scale, 1e-3)
+    g.add("InstanceNormalization", [x, scale, shift], epsilon=1e-3, off=off)
 
 
 def group_norm(g: Graph) -> None:
@@ -178,12 +183,9 @@ def group_norm(g: Graph) -> None:
         raise RefusedError("too old")
     x = g.any(("float32",), (3, 4))
     groups = g.choose([n for n in range(1, x.shape[1] + 1) if x.shape[1] % n == 0])
-    g.add(
-        "GroupNormalization",
-        [x, *(g.weight((x.shape[1],), x.dtype) for _ in range(2))],
-        num_groups=groups,
-        epsilon=1e-3,
-    )
+    scale, shift = (g.weight((x.shape[1],), x.dtype) for _ in range(2))
+    off = of_own_mean(x, (x.shape[1] // groups, *x.shape[2:]), scale, 1e-3)
+    g.add("GroupNormalization", [x, scale, shift], num_groups=groups, epsilon=1e-3, off=off)
 
 
 def other_norm(g: Graph) -> None:
@@ -194,4 +196,7 @@ def other_norm(g: Graph) -> None:
     elif operator == "LpNormalization":
         g.add(operator, [x], axis=axis(g, x.rank), p=g.number(1, 2))
     else:
-        g.add(operator, [x], axes=[0, 2, 3] if g.chance(0.5) else [1, 2])
+        axes = [0, 2, 3] if g.chance(0.5) else [1, 2]
+        if prod(x.shape[n] for n in axes) == 1:  # divided by 1e-9 alone, what a mean rounds off becomes 1 or -1
+            raise RefusedError("one element")
+        g.add(operator, [x], axes=axes)

@@ -38,11 +38,10 @@ class _Axis:
 
 @dataclass(frozen=True)
 class _Beside:
-    """An axis whose scale is that of others: a policy, its extents, and what was asked for the other axis."""
+    """An axis whose scale is that of others: a policy, the scale, and what was asked for the other axis."""
 
     policy: str
-    extent: int
-    output: int
+    scale: float
     asked: int
 
 
@@ -90,11 +89,8 @@ def _by_sizes(node: Node) -> list[_Axis]:
     if policy == "stretch":
         return [_Axis(a, shape[a], n, s, r, True) for a, n, s, r in zip(axes, sizes, scales, rois, strict=True)]
     common = min(scales) if policy == "not_larger" else max(scales)
-    decides = scales.index(common)
-    divisor = math.gcd(shape[axes[decides]], sizes[decides])
-    extents = shape[axes[decides]] // divisor, sizes[decides] // divisor
     return [
-        _Axis(a, shape[a], int(common * shape[a] + 0.5), common, r, s == common, _Beside(policy, *extents, n))
+        _Axis(a, shape[a], int(common * shape[a] + 0.5), common, r, s == common, _Beside(policy, common, n))
         for a, n, s, r in zip(axes, sizes, scales, rois, strict=True)
     ]
 
@@ -167,7 +163,7 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
     exact = axis.output == by_scale and not axis.sized
     names = ["x", "roi" if crops else "", "scales" if exact else "", "" if exact else "sizes"]
     resize = helper.make_node("Resize", names, ["y"], mode=mode, extrapolation_value=0.0, **kept)
-    if axis.beside is not None and not (exact or axis.sized or crops):
+    if axis.beside is not None and not (axis.sized or crops):
         return _matrix_beside(axis, axis.beside, mode, kept), np.ones(axis.output, dtype=bool)
     given: dict[str, Array] = {"x": np.eye(axis.extent)}
     if crops:
@@ -186,15 +182,20 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
 
 
 def _matrix_beside(axis: _Axis, beside: _Beside, mode: str, attributes: dict[str, Any]) -> Array:
-    """Build a resize matrix for a scale that is not that of its own extents: beside an axis that has it."""
+    """Build a resize matrix for a scale that is not that of its own extents: beside an axis that has it.
+
+    That is as long as a power of two, so that the quotient of its sizes is the scale in double precision, though its
+    new one is no whole number: the reference implementation divides it before it rounds. What it rounds is no 0.
+    """
     from onnx import helper
 
-    shape = axis.extent, axis.extent, beside.extent
+    extent = 2 ** max(0, math.ceil(math.log2(0.5 / beside.scale)))
+    shape = axis.extent, axis.extent, extent
     require_memory(f"what resizes axis {axis.axis}", TensorSize("float64", shape), constant=True)
     options = {**attributes, "axes": [1, 2], "keep_aspect_ratio_policy": beside.policy}
     resize = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode, **options)
     every = np.ascontiguousarray(np.broadcast_to(np.eye(axis.extent)[..., None], shape))
-    (made,) = evaluate(resize, {"x": every, "sizes": np.array([beside.asked, beside.output])}, {"": 19})
+    (made,) = evaluate(resize, {"x": every, "sizes": np.array([beside.asked, beside.scale * extent])}, {"": 19})
     return np.asarray(made)[..., 0].T
 
 

@@ -182,3 +182,33 @@ func.func @parts(%a: tensor<4x2x3xf32>) -> tensor<4x3xf32> {
 // CHECK-NEXT: lw_loop.for i0x in 2 {
 // CHECK-NEXT: lw_loop.block out (i in 4 = i, i_j in 3 = i_j, reduce i0x in 2 = i0x) writes %out[i, i_j] : memref<4x3xf32> add {
 // CHECK-NEXT: %[[V0:[0-9]+]] = lw_loop.load %a[i, 1 - i0x, i_j] where (i_j - 1 >= 0) : memref<4x2x3xf32>
+
+// -----
+
+// What no result hangs on has no nest, nor what that alone reads.
+
+func.func @unread(%x: tensor<3xf32> {lw.name = "x"}) -> tensor<3xf32> {
+  %below = lw_te.compute "below" [i = 3] -> tensor<3xf32> {
+    %0 = lw_te.read %x[i] : tensor<3xf32>
+    lw_te.yield %0 : f32
+  }
+  %unread = lw_te.compute "unread" [i = 3] -> tensor<3xf32> {
+    %0 = lw_te.read %below[i] : tensor<3xf32>
+    lw_te.yield %0 : f32
+  }
+  %y = lw_te.compute "y" [i = 3] -> tensor<3xf32> {
+    %0 = lw_te.read %x[i] : tensor<3xf32>
+    lw_te.yield %0 : f32
+  }
+  func.return %y : tensor<3xf32>
+}
+
+// CHECK: func.func @unread(%x: memref<3xf32> {lw.name = "x"}, %y: memref<3xf32> {lw.name = "y", lw.output}) {
+// CHECK-NEXT: lw_loop.for i in 3 {
+// CHECK-NEXT: lw_loop.block y (i in 3 = i) writes %y[i] : memref<3xf32> {
+// CHECK-NEXT: %[[V0:[0-9]+]] = lw_loop.load %x[i] : memref<3xf32>
+// CHECK-NEXT: lw_te.yield %[[V0]] : f32
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: func.return
+// CHECK-NEXT: }
