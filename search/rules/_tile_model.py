@@ -84,7 +84,7 @@ def _pack_cycles_apart(plan: TilePlan) -> float:
 
     On one core lanes a few elements apart in one row are taken for single elements, too (see `_is_shuffled`), and take
     0.7 cycles each; those that go on in the next row are, and take 5.3 (96x16x21x21 to 8, 3x1x1/2, a core of a Zen 5),
-    so that they were chosen where both were estimated alike. With this eight of all strided ones of eight drawn lists are
+    so that they were chosen where both were estimated alike. With this eight of all strided ones of 16 drawn lists are
     scheduled otherwise, and take 1 / 1.50 of the time in the mean, 1 / 0.87 to 1 / 2.53.
     """
     across = len(plan.variant.vector) > 1 and plan.target.cores == 1

@@ -90,3 +90,17 @@ def test_others_are_read_as_they_lie(case: Pool) -> None:
     layout = "NW" if len(shape) == 2 else "NCHW"
     task = lw.SearchTask([data, topi.nn.max_pool(data, k, stride, pad, layout=layout)], target="llvm cores=1")
     assert "lw-separate" not in task.default_schedule
+
+
+def test_means_along_one_axis_have_windows_in_lanes() -> None:
+    """Terms are next to each other, as windows are: a vector of partial sums each took 8 times as long."""
+    case: Pool = ((4, 200), 13, 1, 6, 1)
+    data = te.placeholder(case[0], name="data")
+    task = lw.SearchTask(
+        [data, topi.nn.avg_pool(data, 13, 1, 6, False, True, "NW")], target="llvm cores=1 vector_bytes=64"
+    )
+    assert "lw-rfactor" not in task.default_schedule
+    values = np.random.default_rng(2).standard_normal(case[0]).astype(np.float32)
+    view = np.lib.stride_tricks.sliding_window_view(np.pad(values, [(0, 0), (6, 6)]), 13, 1)
+    found = task.build(task.default_schedule)(values)
+    np.testing.assert_allclose(found, view.mean(-1), rtol=1e-5, atol=1e-5)
