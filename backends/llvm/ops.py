@@ -54,7 +54,7 @@ def _extremum(name: str) -> Handler:
 
     The second operand where it is NaN, else the larger one, which is the first where that is NaN, as x86 compares. A
     reduction has its new term second, so that only comparisons wait for one another: `llvm.maximum` asks for a NaN in
-    the first (25 terms of a pool, two vectors at a time: 150 cycles of a Zen 5 for some 60). Constants are left to it,
+    the first (5x5 windows of 256x20x20, padded in a cache: 102 us of a Zen 5 for 147). Constants are left to it,
     as it knows that they are none.
     """
     larger = {"maximum": "ogt", "minimum": "olt"}[name]
