@@ -3,7 +3,8 @@
 `--half later` measures those of `later_cases.py`, which were listed when rules and models were done, `--half drawn
 --seed N` those of shapes that are drawn at random (`drawn_cases.py`), `--half one-tap` convolutions of one tap
 (`one_tap_cases.py`), `--half families --seed N` convolutions of drawn families (`conv_families.py`), `--half mixed
---seed N` products, moves, rows, reductions, scans and gathers of drawn shapes (`mixed_cases.py`).
+--seed N` products, moves, rows, reductions, scans and gathers of drawn shapes (`mixed_cases.py`), `--half pools --seed
+N` pools (`pool_cases.py`).
 
     python benchmarks/operators.py --target cuda --trials 64 --output operators.jsonl
 
@@ -43,6 +44,7 @@ from later_cases import LATER
 from mixed_cases import mixed
 from one_tap_cases import one_tap
 from operator_cases import CASES, Case
+from pool_cases import pools
 from rounds import PAUSE_S, POOL_PAUSE_S, calls_by_clock, clock_of_a_thread, medians_in_turn, runs_by_clock
 from tables import table_lines
 
@@ -51,8 +53,8 @@ from loopwright.backends.arrays import aligned_copy, aligned_empty
 from loopwright.search.sketch.likely import likeliest_candidate
 
 Row = dict[str, Any]
-HALVES = ("held-out", "shown", "later", "drawn", "one-tap", "families", "mixed")
-"""Lists of cases in the order they are measured; the last five are measured where they are asked for by name."""
+HALVES = ("held-out", "shown", "later", "drawn", "one-tap", "families", "mixed", "pools")
+"""Lists of cases in the order they are measured; the last six are measured where they are asked for by name."""
 PEERS = ("peer_s", "torch_s", "onnxruntime_s")
 """Timers of others, the faster of which is the peer."""
 AT_LEAST_S = {False: 0.005, True: 0.002}
@@ -128,6 +130,8 @@ def _cases(options: argparse.Namespace) -> tuple[Case, ...]:
         more = (*more, *families(options.seed))
     if "mixed" in options.half:
         more = (*more, *mixed(options.seed))
+    if "pools" in options.half:
+        more = (*more, *pools(options.seed))
     return (*CASES, *LATER, *drawn(options.seed), *more)
 
 

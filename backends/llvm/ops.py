@@ -50,13 +50,27 @@ def _intrinsic(name: str, *more: tuple[str, str]) -> Handler:
 
 
 def _extremum(name: str) -> Handler:
-    """Handle maximumf and minimumf: NaN if either is; `nsz` as NumPy, for which both zeros are one."""
+    """Handle maximumf and minimumf: NaN if either is; zeros as NumPy, for which both are one.
+
+    The second operand where it is NaN, else the larger one, which is the first where that is NaN, as x86 compares. A
+    reduction has its new term second, so that only comparisons wait for one another: `llvm.maximum` asks for a NaN in
+    the first (5x5 windows of 256x20x20, padded in a cache: 102 us of a Zen 5 for 147). Constants are left to it,
+    as it knows that they are none.
+    """
+    larger = {"maximum": "ogt", "minimum": "olt"}[name]
 
     def emit(f: Function, op: Operation) -> None:
-        kind = f.type(op.results[0].type)
-        a, b = (f.names[operand] for operand in op.operands)
-        symbol = f.declared(name, kind, kind, kind)
-        f.names[op.results[0]] = f.put(f"call nsz {kind} {symbol}({kind} {a}, {kind} {b})")
+        kind, lanes = f.type(op.results[0].type), lanes_of(op.results[0].type)
+        first, second = (f.names[operand] for operand in op.operands)
+        if not first.startswith("%") or not second.startswith("%"):
+            symbol = f.declared(name, kind, kind, kind)
+            f.names[op.results[0]] = f.put(f"call nsz {kind} {symbol}({kind} {first}, {kind} {second})")
+            return
+        truth = "i1" if lanes is None else shape_text(lanes, "i1")
+        above = f.put(f"fcmp {larger} {kind} {second}, {first}")
+        known = f.put(f"fcmp ord {kind} {second}, {second}")
+        chosen = f.put(f"select {truth} {above}, {kind} {second}, {kind} {first}")
+        f.names[op.results[0]] = f.put(f"select {truth} {known}, {kind} {chosen}, {kind} {second}")
 
     return emit
 

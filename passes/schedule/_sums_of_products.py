@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp, f32, f64
+from xdsl.dialects.builtin import ModuleOp, f16, f32, f64, i8
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects.attributes import Axis
@@ -19,6 +19,8 @@ from ._staging import insert_alloc, top_level
 
 _ELEMENTS = {4: f32, 8: f64}
 """Types that such sums are exact enough in when terms are added up in another order, by their bytes."""
+_OF_BYTES = {1: i8, 2: f16, **_ELEMENTS}
+"""A type of so many bytes."""
 
 Made = tuple[Sequence[Operation], Sequence[AllocOp]]
 """Nests, and what they allocate."""
@@ -35,14 +37,19 @@ def require_sum_of_products(step: Primitive[Any], module: ModuleOp, name: str, m
         raise step.error(f"block '{name}' must be a sum of products of two loads", at=block)
     if element_of_buffer(block.outputs[0]) not in _ELEMENTS.values() or block.combiner.data != "add":
         raise step.error(f"block '{name}' must be a sum of fp32 or fp64", at=block)
-    loops = [loop.loop_name for loop in block.enclosing_loops]
-    if sorted(loops) != sorted(str(e.as_axis()) for e in block.bindings.data) or _holds_others(block):
-        rule = f"block '{name}' must be in loops of its own, one for each iterator: this step comes first"
-        raise step.error(rule, at=block)
+    require_own_loops(step, block)
     conditions = any(load.conditions for load in block.loads) and not masked
     if block.conditions or conditions or any(load.positions for load in block.loads):
         raise step.error(f"block '{name}' must have no predicate", at=block)
     return block
+
+
+def require_own_loops(step: Primitive[Any], block: BlockOp) -> None:
+    """Refuse a block that is not in loops of its own that are its iterators."""
+    loops = [loop.loop_name for loop in block.enclosing_loops]
+    if sorted(loops) != sorted(str(e.as_axis()) for e in block.bindings.data) or _holds_others(block):
+        rule = f"block '{block.block_name}' must be in loops of its own, one for each iterator: this step comes first"
+        raise step.error(rule, at=block)
 
 
 def _holds_others(block: BlockOp) -> bool:
@@ -70,7 +77,7 @@ def replay_in_place(
     axes = tuple(Axis(a.name, known_number(a.extent), a.is_reduce) for a in stage.iterators)
     buffers = [*(load.buffer for load in stage.loads), stage.writes[0].buffer]
     types: list[Attribute] = [
-        buffer_type(_ELEMENTS[b.element_bytes], [known_number(n) for n in b.shape], b.scope) for b in buffers
+        buffer_type(_OF_BYTES[b.element_bytes], [known_number(n) for n in b.shape], b.scope) for b in buffers
     ]
     *read, out = arguments = Block(arg_types=types).args
     nests, allocs = make(axes, read, out)

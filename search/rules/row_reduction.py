@@ -160,11 +160,12 @@ def _stage(draft: Draft, plan: RowPlan, row: str, name: str, width: Hole | None)
     """Lanes for one stage, and its row in a buffer of the thread; the lanes that all stages so far share."""
     block, outside = draft.block(name), _outside(draft, plan, row, name)
     contiguous = _contiguous_reduce_loops(block, outside, plan.target)
+    across = bool(outside) and _across(block, outside)
     if not block.is_reduction:
         width = _lanes(draft, plan, name, outside, width)
-    elif contiguous:
+    elif contiguous and not (across and in_columns(block, plan.target)):  # no windows
         width = _partial(draft, plan, name, contiguous, width)
-    elif outside and _across(block, outside):
+    elif across:
         in_strip = _in_strip(draft, plan, lanes_of_block(block, plan.target), MOST_SUMS_IN_STRIP)
         write_columns(draft, plan_columns(draft, name, plan.target, outside, in_strip))
     block, outside = draft.block(name), _outside(draft, plan, row, name)

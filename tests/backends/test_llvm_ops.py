@@ -348,3 +348,14 @@ def test_unknown_operations_are_named() -> None:
 
 def test_dtype_names_cover_every_type_tested() -> None:
     assert {dtype_name(t) for t in DTYPES.values()} >= {np.dtype(t).name for t in DTYPE.values()}
+
+
+@pytest.mark.parametrize("name", ["maximumf", "minimumf"])
+@pytest.mark.parametrize("lanes", [None, 16])
+def test_extremes_of_pairs_are_numpys(name: str, lanes: int | None) -> None:
+    """NaN of either side comes through, whichever it is; infinities and zeros are ordered."""
+    values = np.array([-np.inf, -2.5, 0.0, 1e-45, 3.0, np.inf, np.nan, -np.nan], np.float32)
+    a, b = np.repeat(values, len(values)), np.tile(values, len(values))
+    text = program(f"%r = arith.{name} %x0, %x1 : {typed('f32', lanes)}", ["f32", "f32"], "f32", lanes, len(a))
+    expected = {"maximumf": np.maximum, "minimumf": np.minimum}[name](a, b)
+    close(one(build(parse(text), TARGET)(a, b)), expected, exact=True)

@@ -77,7 +77,8 @@ def probes() -> list[ModuleOp]:
     weighted = lw.Schedule([a, b, topi.nn.matmul(topi.nn.softmax(a), b)])
     image = te.placeholder((1, 2, 4, 4), name="image")
     resized = lw.Schedule([image, topi.resize2d(image, (8, 8))])
-    nests = [conv, staged, chain, weighted, resized, parts()]
+    pooled = lw.Schedule([image, topi.nn.max_pool(image, 3, 1)])
+    nests = [conv, staged, chain, weighted, resized, pooled, parts()]
     return [*(nest.module for nest in nests), instruction_nest()]
 
 

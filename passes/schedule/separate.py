@@ -1,0 +1,189 @@
+"""Reduce over windows of several axes along one of them first, once for all windows that share it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...dialects.attributes import Axis
+from ...dialects.index import IndexExpr, axis
+from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, buffer_type, element_of_buffer
+from ...dialects.te import YieldOp
+from ..analysis.nest import (
+    block_names,
+    buffer_names,
+    find_block,
+    fresh_buffer_name,
+    function_of,
+    functions,
+    nest_around,
+)
+from ..parametric.nest import Nest
+from ..parametric.sizes import Sizes
+from ..primitive import Primitive
+from ._staging import legal_steps
+from ._sums_of_products import Made, put_in_place, replay_in_place, require_own_loops
+from ._tap_products import linear_index
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The block, what it reads, where, and the axes along which windows stay for the second step."""
+
+    block: BlockOp
+    read: tuple[IndexExpr, ...]
+    slides: dict[int, _Slide]
+
+
+@dataclass(frozen=True)
+class _Slide:
+    """A window along the dimension of a place: it is read at `place * stride + tap * dilation + start`."""
+
+    place: Axis
+    stride: int
+    tap: Axis
+    dilation: int
+    start: int
+
+    @property
+    def positions(self) -> int:
+        """Positions that all windows reach, from the first to the last."""
+        return (self.place.extent - 1) * self.stride + (self.tap.extent - 1) * self.dilation + 1
+
+
+@dataclass(frozen=True)
+class Separate(Primitive[Plan]):
+    """`for h, w, ry, rx { block y[h, w] max= x[2 * h + ry, 2 * w + rx] }` with `axis=ry` ->
+
+    `for h, w, ry { block y_ry[h, w] max= x[2 * h + ry, w] }`
+    `for h, w, rx { block y[h, w] max= y_ry[h, 2 * w + rx] }`
+
+    The first block has a result for each position that a window reaches along the other axes, so that windows which
+    share some share what is reduced there: K * K terms become K + K of them. Maxima are the same, sums are added up in
+    another order.
+
+    Requires: a reduction by a combiner of the language of one load at sums of iterators, without a predicate, in loops
+    of its own that are its iterators; windows along `axis` and others, each in an index of its own.
+    """
+
+    name = "lw-separate"
+    block: str
+    axis: str
+
+    def check(self, module: ModuleOp) -> Plan:
+        block = find_block(self, module, self.block)
+        kinds = [op.name for op in block.body.block.ops]
+        if not block.has_init or kinds != ["lw_loop.load", "lw_te.yield"] or block.identity is not None:
+            raise self.error(f"block '{self.block}' must reduce what it loads, and no more", at=block)
+        require_own_loops(self, block)
+        (load,) = block.loads
+        if block.conditions or load.conditions or load.positions:
+            raise self.error(f"block '{self.block}' must have no predicate", at=block)
+        taps = [a.name for a in block.axes if a.reduce and a.extent > 1]
+        if self.axis not in taps:
+            rule = f"axis must be one that '{self.block}' reduces over ({', '.join(taps)}), got '{self.axis}'"
+            raise self.error(rule, at=block)
+        read = [linear_index(e) for e in load.indices.data]
+        plain = all(e.as_axis() is not None or e.is_constant for e in block.write_indices[0])
+        indices = tuple(e for e in read if e is not None)
+        slides = _slides(indices, tuple(block.axes), self.axis) if plain and None not in read else {}
+        if not slides or len(slides) < len([t for t in taps if t != self.axis]):
+            rule = f"block '{self.block}' must slide windows along '{self.axis}' and along others"
+            raise self.error(f"{rule}, each in an index of its own", at=block)
+        return Plan(block, indices, slides)
+
+    def rewrite(self, plan: Plan) -> None:
+        block, func = plan.block, function_of(plan.block)
+        taken = buffer_names(func) | block_names(func)
+        label = fresh_buffer_name(f"{self.block}_{self.axis}", taken)
+        ends = block.loads[0].buffer, block.outputs[0]
+        made = self._made(label, tuple(block.axes), (plan.read, block.write_indices[0]), ends, block.combiner.data)
+        put_in_place(block, made)
+
+    def replay_sizes(self, nest: Nest, sizes: Sizes) -> None:
+        stage = nest.stage(self.block)
+        label = fresh_buffer_name(f"{self.block}_{self.axis}", set(nest.buffers) | nest.stage_names)
+        found = [[linear_index(e) for e in access.indices] for access in (stage.loads[0], stage.writes[0])]
+        read, written = ([e for e in indices if e is not None] for indices in found)
+        combiner = stage.combiner
+
+        def made_of(axes: tuple[Axis, ...], data: Sequence[SSAValue], out: SSAValue) -> Made:
+            return self._made(label, axes, (read, written), (data[0], out), combiner)
+
+        replay_in_place(nest, stage, made_of)
+
+    def _made(
+        self,
+        label: str,
+        axes: tuple[Axis, ...],
+        indices: tuple[Sequence[IndexExpr], Sequence[IndexExpr]],
+        ends: tuple[SSAValue, SSAValue],
+        combiner: str,
+    ) -> Made:
+        """The nests of both blocks, the first one called `label`, and the buffer between them."""
+        (read, written), (data, out) = indices, ends
+        slides = _slides(read, axes, self.axis)
+        along = {s.place.name: s for s in slides.values()}
+        spatial = [a for a in axes if not a.reduce]
+        longer = [Axis(a.name, along[a.name].positions) if a.name in along else a for a in spatial]
+        alloc = AllocOp(label, buffer_type(element_of_buffer(out), [a.extent for a in longer], "global"))
+        positions = [axis(s.place.name) + s.start if (s := slides.get(d)) else e for d, e in enumerate(read)]
+        firsts = [*longer, *(a for a in axes if a.reduce and a.name == self.axis)]
+        first = _nest(label, firsts, (data, positions), (alloc.buffer, [axis(a.name) for a in spatial]), combiner)
+        places = [_place(along[a.name]) if a.name in along else axis(a.name) for a in spatial]
+        seconds = [a for a in axes if not (a.reduce and a.name == self.axis)]
+        second = _nest(self.block, seconds, (alloc.buffer, places), (out, written), combiner)
+        return [first, second], [alloc]
+
+    def describe(self) -> str:
+        return f"Reduce {self.block} along {self.axis} first, once for all windows that share it."
+
+    @classmethod
+    def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[Separate, ...]:
+        blocks = (b for func in functions(module_op) for b in blocks_in(func) if b.is_reduction)
+        steps = [cls(b.block_name, a.name) for b in blocks for a in b.axes if a.reduce and a.extent > 1]
+        return legal_steps(steps, module_op)
+
+
+def _slides(indices: Sequence[IndexExpr], axes: Sequence[Axis], first: str) -> dict[int, _Slide]:
+    """The windows along other iterators than `first`, by dimension; none where some iterator is in no window alone."""
+    known = {a.name: a for a in axes}
+    used = [name for e in indices for name in e.axes()]
+    found: dict[int, _Slide] = {}
+    for dimension, index in enumerate(indices):
+        taps = [n for n in index.axes() if known[n].reduce and known[n].extent > 1]
+        if not taps or taps == [first]:
+            continue
+        places = [n for n in index.axes() if not known[n].reduce]
+        once = all(used.count(n) == 1 for n in (*taps, *places))
+        if len(taps) != 1 or len(places) != 1 or len(index.axes()) != 2 or not once:
+            return {}
+        (place,), (tap,) = places, taps
+        steps = index.coefficient(place), index.coefficient(tap)
+        if min(steps) < 1:
+            return {}
+        found[dimension] = _Slide(known[place], steps[0], known[tap], steps[1], index.const)
+    return found
+
+
+def _place(slide: _Slide) -> IndexExpr:
+    """The position of a term of a window in what is reduced already."""
+    return axis(slide.place.name) * slide.stride + axis(slide.tap.name) * slide.dilation
+
+
+def _nest(
+    label: str,
+    axes: Sequence[Axis],
+    source: tuple[SSAValue, Sequence[IndexExpr]],
+    target: tuple[SSAValue, Sequence[IndexExpr]],
+    combiner: str,
+) -> Operation:
+    load = LoadOp(*source)
+    body = Region(Block([load, YieldOp.create(operands=[load.result])]))
+    buffer, indices = target
+    block = BlockOp(label, axes, [axis(a.name) for a in axes], [buffer], [tuple(indices)], body, combiner)
+    return nest_around(block, [(a.name, a.extent) for a in axes])

@@ -1,0 +1,59 @@
+"""Windows reduced along one axis first: results beside those at once, all candidates' nest beside the IR's."""
+
+import numpy as np
+import pytest
+from replayed_features import check_replayed_features
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.dialects.interpret.loop import run_loops
+
+
+def pooled(kind: str, layout: str, k: int, stride: int, dilation: int, dtype: str) -> list[te.Tensor]:
+    """A maximum or a sum over windows of images or volumes."""
+    shape = {"NCHW": (2, 3, 9, 8), "NHWC": (2, 9, 8, 3), "NCDHW": (1, 2, 6, 7, 8)}[layout]
+    data = te.placeholder(shape, dtype, "data")
+    if kind == "max":
+        return [data, topi.nn.max_pool(data, k, stride, 1, dilation, layout=layout)]
+    return [data, topi.nn.avg_pool(data, k, stride, 1, layout=layout)]
+
+
+@pytest.mark.parametrize("kind", ["max", "mean"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC", "NCDHW"])
+@pytest.mark.parametrize(("k", "stride", "dilation"), [(2, 1, 1), (3, 1, 1), (3, 2, 1), (2, 3, 2), (3, 1, 2)])
+def test_results_are_those_of_windows_at_once(kind: str, layout: str, k: int, stride: int, dilation: int) -> None:
+    tensors = pooled(kind, layout, k, stride, dilation, "float64")
+    sch = lw.Schedule(tensors)
+    data = np.random.default_rng(0).standard_normal(tensors[0].shape)
+    data.flat[7] = np.nan if kind == "max" else 1.0
+    (expected,) = run_loops(sch.module, [data])
+    block = "pool_max" if kind == "max" else "pool_sum"
+    for axis in ("rx", "ry") if layout == "NHWC" else ("rz", "ry") if layout == "NCDHW" else ("ry",):
+        if axis == "ry" and layout == "NHWC":
+            break
+        sch.separate(block, axis)
+    (found,) = run_loops(sch.module, [data])
+    np.testing.assert_allclose(found, expected, rtol=0 if kind == "max" else 1e-12)
+
+
+def test_integers_and_a_step_after_others() -> None:
+    data = te.placeholder((2, 9, 8), "int8", "data")
+    sch = lw.Schedule([data, topi.nn.max_pool(data, 3, 1, layout="NHW")])
+    values = np.random.default_rng(1).integers(-128, 127, (2, 9, 8)).astype(np.int8)
+    (expected,) = run_loops(sch.module, [values])
+    sch.separate("pool_max", "ry")
+    (found,) = run_loops(sch.module, [values])
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(lw.ScheduleError, match="must slide windows along 'rx' and along others"):
+        sch.separate("pool_max", "rx")
+
+
+@pytest.mark.parametrize("kind", ["max", "mean"])
+@pytest.mark.parametrize("layout", ["NCHW", "NCDHW"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_all_candidates_have_the_nest_that_the_step_makes(kind: str, layout: str, stride: int) -> None:
+    block, last = ("pool_max", "w") if kind == "max" else ("pool_sum", "w")
+    axes = ("rz", "ry") if layout == "NCDHW" else ("ry",)
+    steps = "".join(f',lw-separate{{block="{block}" axis="{axis}"}}' for axis in axes)
+    template = f'lw-lower-te-to-loop{steps},lw-split{{block="{block}" loop="{last}" factors=0,<n>}}'
+    check_replayed_features(pooled(kind, layout, 3, stride, 1, "float32"), template, (1, 2, 3), rtol=1e-6, atol=0.0)
