@@ -108,6 +108,19 @@ def mixed_up(batch: int = 4) -> lw.Network:
     return net
 
 
+def trees(leaves: int = 6, steps: int = LEAST_KERNELS) -> lw.Network:
+    """Two chains that begin with several, which meet one by one."""
+    net: Net = lw.Network("trees")
+    for half in range(2):
+        ends = [chain(net, net.input(f"state{half}{k}", (4, 64)), 2, 10 * half + k)[-1] for k in range(leaves)]
+        weight, _ = weights_of(net, 64, 10 * half)
+        while len(ends) > 1:
+            a, b, *ends = ends
+            ends.append(net.tanh(net.add(net.dense(a, weight), b)))
+        net.output(chain(net, ends[0], steps, 10 * half)[-1])
+    return net
+
+
 def turned(size: int = 16) -> lw.Network:
     """A chain of products each of whose rows is of a column of the state."""
     net: Net = lw.Network("turned")
@@ -135,6 +148,7 @@ CASES: list[tuple[Callable[[], lw.Network], list[int]]] = [
     (directions, [2]),
     (lambda: directions(batch=4), [2]),
     (meeting, []),
+    (trees, [2]),
     (mixed_up, []),
     (turned, []),
 ]
@@ -169,6 +183,12 @@ def test_chains_that_do_not_depend_on_each_other_are_branches(make: Any, wanted:
     loaded.frame().run([array.ctypes.data for array in (*feeds.values(), *found)])
     for got, want in zip(found, results, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_branches_are_the_same_each_time() -> None:
+    """Whatever the addresses of their operations are, by which sets of these are in order."""
+    found = {str(grouped(trees()).module) for _ in range(6)}
+    assert len(found) == 1
 
 
 def test_kernels_of_branches_are_for_one_thread_and_no_task_of_a_search() -> None:
