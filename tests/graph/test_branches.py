@@ -19,6 +19,7 @@ from loopwright.backends.context import create_context
 from loopwright.backends.targets import resolve_target
 from loopwright.graph.chosen_schedules import KnownSchedules
 from loopwright.graph.passes.branches import LEAST_KERNELS, branches_of
+from loopwright.graph.runtime.check_plan import Use, branches_that_meet
 from loopwright.graph.runtime.memory import Live, arrange, beside, footprint
 from loopwright.graph.runtime.on_llvm import LlvmNetwork
 from loopwright.graph.tasks import extract_tasks, grouping_for, groups_of
@@ -271,3 +272,35 @@ def _at_once(one: Live, other: Live, bounds: tuple[int, ...]) -> bool:
             if branch(mine) and branch(theirs) and branch(mine) != branch(theirs):
                 return True
     return one.first <= other.last and other.first <= one.last
+
+
+def _meet(one: Use, other: Use) -> bool:
+    """True where two uses must not be at once, by what that means."""
+    return (
+        one.branch != other.branch
+        and (one.is_write or other.is_write)
+        and not {*range(one.start, one.end)}.isdisjoint(range(other.start, other.end))
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_branches_that_use_the_same_bytes_are_found(seed: int) -> None:
+    random, outcomes = Random(seed), set[bool]()
+    for _ in range(100):
+        uses = []
+        for _ in range(random.randrange(12)):
+            start = random.randrange(40)
+            uses.append(Use(start, start + random.randrange(1, 9), random.randrange(4), random.random() < 0.4))
+        wanted = {tuple(sorted((a.branch, b.branch))) for a in uses for b in uses if _meet(a, b)}
+        found = branches_that_meet(uses)
+        assert found in wanted if wanted else found is None
+        outcomes.add(found is None)
+    assert outcomes == {False, True}
+
+
+def test_thousands_of_branches_are_compared_at_once() -> None:
+    """A file may say that each step is one: 2000 took 56 s where each was compared with each."""
+    read = [Use(3 * n, 3 * n + 2, n, False) for n in range(20_000)]
+    written = [Use(3 * n + 2, 3 * n + 3, n, True) for n in range(20_000)]
+    assert branches_that_meet([*read, *written]) is None
+    assert branches_that_meet([*read, *written, Use(50_000, 50_001, 0, True)]) == (0, 16_666)
