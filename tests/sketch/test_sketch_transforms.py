@@ -4,8 +4,6 @@ import pytest
 from sample_workloads import SAMPLES
 
 import loopwright as lw
-from loopwright import te, topi
-from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.search.sketch.draft import Draft
 from loopwright.search.structure.transform_chains import pick_chains, picked_axes
 
@@ -52,21 +50,3 @@ def test_transforms_are_unrolled_in_one_nest(name: str, target: str) -> None:
         assert f'lw-set-scope{{block="{rows}" scope="local"}}' in sketch.template
         assert sketch.template.count(f'lw-unroll{{block="{final}"') == 2
         assert ("lw-vectorize" if target == CPU else "threadIdx.x") in sketch.template
-
-
-@pytest.mark.parametrize(
-    ("target", "filters"),
-    [
-        ("opencl model=mali-g52", (500, 64, 3, 3)),  # 36,000 bytes of two rows
-        ("cuda model=h200", (160, 80, 3, 3, 3)),  # a loop around these of filters is a third one
-        ("opencl model=mali-g52", (48, 48, 3, 3, 3)),
-    ],
-)
-def test_filters_that_threads_share_fit_what_the_target_has(target: str, filters: tuple[int, ...]) -> None:
-    _, inputs, *taps = filters
-    data = te.placeholder((1, inputs, *[8] * len(taps)), name="data")
-    kernel = te.placeholder(filters, name="kernel")
-    convolve = topi.nn.conv2d_winograd_nchw if len(taps) == 2 else topi.nn.conv3d_winograd_ncdhw
-    task = lw.SearchTask([data, kernel, convolve(data, kernel)], target=target)
-    for sketch in task.sketches:
-        scheduled_kernel(str(task.module), sketch.schedule(sketch.default))
