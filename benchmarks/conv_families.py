@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from draws import Dice, kind_of
 from operator_cases import Case, Operator, placeholder, transposed
 
 from loopwright import topi
@@ -72,14 +73,8 @@ def conv1d(n: int, c: int, length: int, out: int, k: int, stride: int, pad: int,
     return Operator(tensors, peer)
 
 
-class _Dice:
-    """Draws of a generator, in their order."""
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
-
-    def pick(self, choices: Sequence[int]) -> int:
-        return int(self.rng.choice(choices))
+class _Dice(Dice):
+    """Draws of sizes, in their order."""
 
     def odd(self, sizes: Sequence[int]) -> int:
         """A size, as it is half of the time, or one or three beside it."""
@@ -188,7 +183,7 @@ def families(seed: int, kind: str = "", count: int = COUNT) -> tuple[Case, ...]:
     cases: list[Case] = []
     shares = {name: share for name, (_, share) in FAMILIES.items() if share}
     while len(cases) < count:
-        drawn = kind or str(rng.choice(list(shares), p=list(shares.values())))
+        drawn = kind or kind_of(rng, shares)
         n = int(rng.choice((1, 1, 1, 2, 4, 8)))
         name, operator, cost = FAMILIES[drawn][0](n, _Dice(rng))
         if LEAST < cost < MOST:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
+from draws import distinct_cases
 from operator_cases import (
     Case,
     Operator,
@@ -139,10 +140,10 @@ FAMILIES: dict[str, tuple[Callable[[np.random.Generator], Draw], float]] = {
 def drawn(seed: int, count: int = DRAWN) -> tuple[Case, ...]:
     """The cases of a seed."""
     rng = np.random.default_rng(seed)
-    found: dict[str, Case] = {}
-    while len(found) < count:
-        kind = str(rng.choice(list(FAMILIES), p=[share for _, share in FAMILIES.values()]))
+
+    def of_kind(kind: str) -> Case | None:
         name, operator, cost, bound = FAMILIES[kind][0](rng)
-        if MOST[bound] / 1000 <= cost <= MOST[bound]:
-            found[name] = Case(name, kind, "drawn", operator)
-    return tuple(found.values())
+        fits = MOST[bound] / 1000 <= cost <= MOST[bound]
+        return Case(name, kind, "drawn", operator) if fits else None
+
+    return distinct_cases(rng, {kind: share for kind, (_, share) in FAMILIES.items()}, count, of_kind)

@@ -161,7 +161,7 @@ def fairness(seconds: float) -> None:
     """Two tuners of one priority, each always with work, on two devices."""
     counts = Counter[str]()
 
-    def tune(name: str, fleet: Fleet, until_s: float) -> None:
+    def tune(name: str, fleet: Fleet) -> None:
         with measuring(fleet) as measurer:
             barrier.wait()
             measurer.submit([f"who={name} n={n}" for n in range(2000)])
@@ -174,7 +174,7 @@ def fairness(seconds: float) -> None:
     until = [float("inf")]
     barrier = threading.Barrier(2, action=lambda: until.__setitem__(0, time.monotonic() + seconds))
     with Fleet(2) as fleet:
-        tuners = [threading.Thread(target=tune, args=(name, fleet, 0.0)) for name in "ab"]
+        tuners = [threading.Thread(target=tune, args=(name, fleet)) for name in "ab"]
         for each in tuners:
             each.start()
         for each in tuners:

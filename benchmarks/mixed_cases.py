@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from draws import Dice, distinct_cases
 from operator_cases import (
     Case,
     Operator,
@@ -41,15 +42,8 @@ Draw = tuple[str, Operator, float]
 """A name, the operator, and what it costs: multiply-adds of a product, bytes of others."""
 
 
-class Dice:
-    """Draws of a generator, in their order."""
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
-
-    def pick(self, choices: Sequence[int]) -> int:
-        """One of several numbers."""
-        return int(self.rng.choice(choices))
+class ShapeDice(Dice):
+    """Draws of extents, in their order."""
 
     def extent(self, least: int, most: int) -> int:
         """A log-uniform extent: any number two times in five, a power of two or beside one, else a multiple of 8."""
@@ -77,25 +71,25 @@ def _bytes(*shapes: Sequence[int]) -> float:
     return 4.0 * sum(math.prod(shape) for shape in shapes)
 
 
-def _product(dice: Dice) -> Draw:
+def _product(dice: ShapeDice) -> Draw:
     m, n, k = (dice.extent(24, 2500) for _ in range(3))
     return f"{m}x{n}x{k}", matmul(m, n, k), float(m * n * k)
 
 
-def _layer(dice: Dice) -> Draw:
+def _layer(dice: ShapeDice) -> Draw:
     rows, k, out = dice.extent(17, 1500), dice.extent(24, 3000), dice.extent(24, 3000)
     activation = ("", "gelu", "relu")[dice.pick(range(3))]
     return f"{rows}x{k} to {out} {activation}".strip(), dense(rows, k, out, activation), float(rows * k * out)
 
 
-def _few_rows(dice: Dice) -> Draw:
+def _few_rows(dice: ShapeDice) -> Draw:
     rows, k, out = dice.pick((1, 1, 2, 3, 4, 5, 7, 8, 11, 13, 16)), dice.extent(100, 5000), dice.extent(100, 5000)
     if dice.pick((0, 1)):
         return f"{rows}x{out}x{k}", matmul(rows, out, k), float(rows * k * out)
     return f"{rows}x{k} to {out}", dense(rows, k, out), float(rows * k * out)
 
 
-def _long(dice: Dice) -> Draw:
+def _long(dice: ShapeDice) -> Draw:
     """One extent long, the others short: tall, wide, or of many terms."""
     extents = [dice.extent(2, 90), dice.extent(2, 90)]
     extents.insert(dice.pick((0, 1, 2)), dice.extent(2000, 60000))
@@ -103,14 +97,14 @@ def _long(dice: Dice) -> Draw:
     return f"{m}x{n}x{k}", matmul(m, n, k), float(m * n * k)
 
 
-def _batched(dice: Dice) -> Draw:
+def _batched(dice: ShapeDice) -> Draw:
     heads, rows, columns, terms = dice.extent(4, 500), dice.extent(3, 200), dice.extent(3, 200), dice.extent(3, 130)
     make = (scores, weighted)[dice.pick((0, 1))]
     made = scores(heads, rows, columns, terms) if make is scores else weighted(heads, rows, terms, columns)
     return f"{make.__name__} {heads} of {rows}x{columns}x{terms}", made, float(heads * rows * columns * terms)
 
 
-def _permuted(dice: Dice) -> Draw:
+def _permuted(dice: ShapeDice) -> Draw:
     shape = dice.shape(2, 5)
     axes = tuple(range(len(shape)))
     while axes == tuple(range(len(shape))):
@@ -118,7 +112,7 @@ def _permuted(dice: Dice) -> Draw:
     return f"{named(shape)} to {axes}", of_one(*permuted(*axes), *shape), 2 * _bytes(shape)
 
 
-def _joined(dice: Dice) -> Draw:
+def _joined(dice: ShapeDice) -> Draw:
     shape, parts = dice.shape(2, 4, 1000), dice.pick((2, 2, 3, 4))
     axis = dice.pick(range(len(shape)))
     longs = [shape[axis] if dice.pick((0, 1)) else dice.extent(2, 2 * shape[axis]) for _ in range(parts)]
@@ -134,7 +128,7 @@ def _joined(dice: Dice) -> Draw:
     return f"{named(shape)} along {axis} of {longs}", Operator(tensors, peer), 2 * _bytes(*shapes)
 
 
-def _sliced(dice: Dice) -> Draw:
+def _sliced(dice: ShapeDice) -> Draw:
     shape = dice.shape(2, 4)
     steps = [dice.pick((1, 1, 1, 2)) for _ in shape]
     begin = [dice.pick(range(extent // 2 + 1)) if dice.pick((0, 1)) else 0 for extent in shape]
@@ -153,7 +147,7 @@ def _in_rows(torch: Any) -> dict[str, Any]:
     return {"memory_format": torch.contiguous_format}
 
 
-def _softmax(dice: Dice) -> Draw:
+def _softmax(dice: ShapeDice) -> Draw:
     shape = dice.shape(2, 4)
     axis, name = dice.pick(range(len(shape))), ("softmax", "log_softmax")[dice.pick((0, 0, 1))]
     run = getattr(topi.nn, name)
@@ -164,12 +158,12 @@ def _softmax(dice: Dice) -> Draw:
     )
 
 
-def _normed(dice: Dice) -> Draw:
+def _normed(dice: ShapeDice) -> Draw:
     rows, width, make = dice.extent(1, 9000), dice.extent(7, 9000), (layer_norm, rms_norm)[dice.pick((0, 1))]
     return f"{make.__name__} {rows}x{width}", make(rows, width), 2 * _bytes((rows, width))
 
 
-def _reduced(dice: Dice) -> Draw:
+def _reduced(dice: ShapeDice) -> Draw:
     shape, name = dice.shape(2, 4), ("sum", "mean", "amax")[dice.pick((0, 1, 2))]
     count = dice.pick(range(1, len(shape)))
     axes = tuple(sorted(map(int, dice.rng.choice(len(shape), count, replace=False))))
@@ -178,14 +172,14 @@ def _reduced(dice: Dice) -> Draw:
     return f"{name} {named(shape)} over {axes}", made, _bytes(shape)
 
 
-def _summed_up(dice: Dice) -> Draw:
+def _summed_up(dice: ShapeDice) -> Draw:
     shape = dice.shape(2, 3, 800)
     axis = dice.pick(range(len(shape)))
     made = of_one(lambda x: topi.cumsum(x, axis), lambda torch, x: torch.cumsum(x, axis), *shape)
     return f"{named(shape)} along {axis}", made, 2 * _bytes(shape)
 
 
-def _gathered(dice: Dice) -> Draw:
+def _gathered(dice: ShapeDice) -> Draw:
     shape, count = dice.shape(2, 3, 2500), dice.extent(10, 4000)
     axis = dice.pick((0, 0, len(shape) - 1))
 
@@ -201,7 +195,7 @@ def _gathered(dice: Dice) -> Draw:
     return f"{count} of {named(shape)} along {axis}", Operator(tensors, peer), 2 * _bytes(taken)
 
 
-FAMILIES: dict[str, tuple[Callable[[Dice], Draw], float]] = {
+FAMILIES: dict[str, tuple[Callable[[ShapeDice], Draw], float]] = {
     "matmul": (_product, 0.14),
     "dense": (_layer, 0.1),
     "few rows": (_few_rows, 0.1),
@@ -224,11 +218,10 @@ PRODUCTS = ("matmul", "dense", "few rows", "long", "batched")
 def mixed(seed: int, count: int = COUNT) -> tuple[Case, ...]:
     """The cases of a seed."""
     rng = np.random.default_rng([seed, 91])
-    found: dict[str, Case] = {}
-    while len(found) < count:
-        kind = str(rng.choice(list(FAMILIES), p=[share for _, share in FAMILIES.values()]))
-        name, operator, cost = FAMILIES[kind][0](Dice(rng))
+
+    def of_kind(kind: str) -> Case | None:
+        name, operator, cost = FAMILIES[kind][0](ShapeDice(rng))
         least, most = (LEAST_PRODUCTS, MOST_PRODUCTS) if kind in PRODUCTS else (LEAST_BYTES, MOST_BYTES)
-        if least < cost < most:
-            found[f"{kind} {name}"] = Case(f"{kind} {name}", kind, "mixed", operator)
-    return tuple(found.values())
+        return Case(f"{kind} {name}", kind, "mixed", operator) if least < cost < most else None
+
+    return distinct_cases(rng, {kind: share for kind, (_, share) in FAMILIES.items()}, count, of_kind)

@@ -60,7 +60,6 @@ class Link:
         security: Any,
         priority: int = 0,
         changed: Callable[[], None] = lambda: None,
-        nobody_s: float = _NOBODY_S,
     ) -> None:
         self.tracker, self.key, self._priority, self._changed_devices = tracker, key, priority, changed
         self._client = connect(tracker, security)
@@ -74,7 +73,6 @@ class Link:
         self._has: set[tuple[str, str]] = set()
         self._failure: FleetError | None = None
         self._closed = False
-        self._nobody_s = nobody_s
         self._width_of_builders = 0
         self._served_s = self._built_s = time.monotonic()
         self._builders: Sequence[RegisteredBuilder] = ()
@@ -281,7 +279,7 @@ class Link:
         if any(not each.aside for each in found):
             self._served_s = now_s
             self._send_elsewhere(gone)
-        elif now_s - self._served_s > self._nobody_s:
+        elif now_s - self._served_s > _NOBODY_S:
             self._fail(FleetError(self._nobody(found)))
         self._give_builds_back(now_s)
         self._width_of_builders = self.builders
@@ -311,7 +309,7 @@ class Link:
             self._end(job, FleetError("the device is no longer registered: ask for one again"))
 
     def _nobody(self, found: Sequence[RegisteredDevice]) -> str:
-        waited = f"{len(self._jobs)} job(s) have waited {self._nobody_s:g} s"
+        waited = f"{len(self._jobs)} job(s) have waited {_NOBODY_S:g} s"
         if self._client.status != "running":
             return f"the tracker at {self.tracker} is gone: {waited}"
         if found:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING
 
-ValueT = TypeVar("ValueT")
-"""A tensor of the network."""
+from .anchor_operators import AnchorOperators, ValueT
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from ..topi.arguments import Ints, Padding
-
-    Operand: TypeAlias = ValueT | npt.ArrayLike
-    Tag: TypeAlias = str | None
+    from ..topi.arguments import Ints
+    from .anchor_operators import Operand, Tag
 
 
-class NetworkOperators(Generic[ValueT]):
+class NetworkOperators(AnchorOperators[ValueT]):
     """The methods of `lw.Network` that operators give it; each takes a `label`, its name in the IR."""
 
     if TYPE_CHECKING:
@@ -25,12 +20,6 @@ class NetworkOperators(Generic[ValueT]):
         def abs(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def acos(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def acosh(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
-        def adaptive_avg_pool(
-            self, data: Operand[ValueT], /, *, output_size: Ints, layout: str = ..., label: Tag = ...
-        ) -> ValueT: ...
-        def adaptive_max_pool(
-            self, data: Operand[ValueT], /, *, output_size: Ints, layout: str = ..., label: Tag = ...
-        ) -> ValueT: ...
         def add(self, a: Operand[ValueT], b: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def argmax(
             self, data: Operand[ValueT], /, *, axis: Ints | None = ..., keepdims: bool = ..., label: Tag = ...
@@ -42,30 +31,6 @@ class NetworkOperators(Generic[ValueT]):
         def asinh(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def atan(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def atanh(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
-        def avg_pool(
-            self,
-            data: Operand[ValueT],
-            /,
-            *,
-            kernel: Ints,
-            stride: Ints | None = ...,
-            padding: Padding = ...,
-            ceil_mode: bool = ...,
-            count_include_pad: bool = ...,
-            layout: str = ...,
-            label: Tag = ...,
-        ) -> ValueT: ...
-        def batch_matmul(
-            self,
-            a: Operand[ValueT],
-            b: Operand[ValueT],
-            /,
-            *,
-            transpose_a: bool = ...,
-            transpose_b: bool = ...,
-            rounds: str = ...,
-            label: Tag = ...,
-        ) -> ValueT: ...
         def batch_norm(
             self,
             data: Operand[ValueT],
@@ -92,103 +57,10 @@ class NetworkOperators(Generic[ValueT]):
         def ceil(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def celu(self, data: Operand[ValueT], /, *, alpha: float = ..., label: Tag = ...) -> ValueT: ...
         def center(self, data: Operand[ValueT], zero: Operand[ValueT] = ..., /, *, label: Tag = ...) -> ValueT: ...
-        def chosen_dense(
-            self,
-            data: Operand[ValueT],
-            weight: Operand[ValueT],
-            which: Operand[ValueT],
-            /,
-            *,
-            rounds: str = ...,
-            label: Tag = ...,
-        ) -> ValueT: ...
         def clip(
             self, data: Operand[ValueT], /, *, low: float = ..., high: float = ..., label: Tag = ...
         ) -> ValueT: ...
         def concatenate(self, *tensors: Operand[ValueT], axis: int = ..., label: Tag = ...) -> ValueT: ...
-        def conv1d(
-            self,
-            data: Operand[ValueT],
-            weight: Operand[ValueT],
-            /,
-            *,
-            stride: Ints = ...,
-            padding: Padding = ...,
-            dilation: Ints = ...,
-            groups: int = ...,
-            layout: str = ...,
-            pad_value: float = ...,
-            rounds: str = ...,
-            label: Tag = ...,
-        ) -> ValueT: ...
-        def conv2d(
-            self,
-            data: Operand[ValueT],
-            weight: Operand[ValueT],
-            /,
-            *,
-            stride: Ints = ...,
-            padding: Padding = ...,
-            dilation: Ints = ...,
-            groups: int = ...,
-            layout: str = ...,
-            pad_value: float = ...,
-            rounds: str = ...,
-            label: Tag = ...,
-        ) -> ValueT: ...
-        def conv2d_transpose(
-            self,
-            data: Operand[ValueT],
-            weight: Operand[ValueT],
-            /,
-            *,
-            stride: Ints = ...,
-            padding: Padding = ...,
-            output_padding: Ints = ...,
-            groups: int = ...,
-            layout: str = ...,
-            rounds: str = ...,
-            label: Tag = ...,
-        ) -> ValueT: ...
-        def conv2d_winograd(
-            self,
-            data: Operand[ValueT],
-            weight: Operand[ValueT],
-            /,
-            *,
-            padding: Padding = ...,
-            dilation: Ints = ...,
-            tile_size: int = ...,
-            layout: str = ...,
-            label: Tag = ...,
-        ) -> ValueT: ...
-        def conv3d(
-            self,
-            data: Operand[ValueT],
-            weight: Operand[ValueT],
-            /,
-            *,
-            stride: Ints = ...,
-            padding: Padding = ...,
-            dilation: Ints = ...,
-            groups: int = ...,
-            layout: str = ...,
-            pad_value: float = ...,
-            rounds: str = ...,
-            label: Tag = ...,
-        ) -> ValueT: ...
-        def conv3d_winograd(
-            self,
-            data: Operand[ValueT],
-            weight: Operand[ValueT],
-            /,
-            *,
-            padding: Padding = ...,
-            dilation: Ints = ...,
-            tile_size: int = ...,
-            layout: str = ...,
-            label: Tag = ...,
-        ) -> ValueT: ...
         def cos(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def cosh(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def cumprod(
@@ -211,30 +83,10 @@ class NetworkOperators(Generic[ValueT]):
             reverse: bool = ...,
             label: Tag = ...,
         ) -> ValueT: ...
-        def dense(
-            self, data: Operand[ValueT], weight: Operand[ValueT], /, *, rounds: str = ..., label: Tag = ...
-        ) -> ValueT: ...
-        def dense_parts(
-            self, data: Operand[ValueT], weight: Operand[ValueT], /, *, parts: int, rounds: str = ..., label: Tag = ...
-        ) -> tuple[ValueT, ...]: ...
-        def depthwise_conv2d(
-            self,
-            data: Operand[ValueT],
-            weight: Operand[ValueT],
-            /,
-            *,
-            stride: Ints = ...,
-            padding: Padding = ...,
-            dilation: Ints = ...,
-            layout: str = ...,
-            pad_value: float = ...,
-            label: Tag = ...,
-        ) -> ValueT: ...
         def dequantize(
             self, data: Operand[ValueT], scale: Operand[ValueT], zero: Operand[ValueT] = ..., /, *, label: Tag = ...
         ) -> ValueT: ...
         def divide(self, a: Operand[ValueT], b: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
-        def einsum(self, *tensors: Operand[ValueT], equation: str, rounds: str = ..., label: Tag = ...) -> ValueT: ...
         def elu(self, data: Operand[ValueT], /, *, alpha: float = ..., label: Tag = ...) -> ValueT: ...
         def equal(self, a: Operand[ValueT], b: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def erf(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
@@ -259,8 +111,6 @@ class NetworkOperators(Generic[ValueT]):
             label: Tag = ...,
         ) -> ValueT: ...
         def gelu(self, data: Operand[ValueT], /, *, approximate: str = ..., label: Tag = ...) -> ValueT: ...
-        def global_avg_pool(self, data: Operand[ValueT], /, *, layout: str = ..., label: Tag = ...) -> ValueT: ...
-        def global_max_pool(self, data: Operand[ValueT], /, *, layout: str = ..., label: Tag = ...) -> ValueT: ...
         def greater(self, a: Operand[ValueT], b: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def greater_equal(self, a: Operand[ValueT], b: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def gru_gates(
@@ -336,45 +186,8 @@ class NetworkOperators(Generic[ValueT]):
         def map_formula(
             self, *tensors: Operand[ValueT], shape: Sequence[int], lines: Sequence[str], label: Tag = ...
         ) -> ValueT: ...
-        def matmul(
-            self,
-            a: Operand[ValueT],
-            b: Operand[ValueT],
-            /,
-            *,
-            transpose_a: bool = ...,
-            transpose_b: bool = ...,
-            rounds: str = ...,
-            label: Tag = ...,
-        ) -> ValueT: ...
         def max(
             self, data: Operand[ValueT], /, *, axis: Ints | None = ..., keepdims: bool = ..., label: Tag = ...
-        ) -> ValueT: ...
-        def max_pool(
-            self,
-            data: Operand[ValueT],
-            /,
-            *,
-            kernel: Ints,
-            stride: Ints | None = ...,
-            padding: Padding = ...,
-            dilation: Ints = ...,
-            ceil_mode: bool = ...,
-            layout: str = ...,
-            label: Tag = ...,
-        ) -> ValueT: ...
-        def max_pool_places(
-            self,
-            data: Operand[ValueT],
-            /,
-            *,
-            kernel: Ints,
-            stride: Ints | None = ...,
-            padding: Padding = ...,
-            dilation: Ints = ...,
-            ceil_mode: bool = ...,
-            column_major: bool = ...,
-            label: Tag = ...,
         ) -> ValueT: ...
         def maximum(self, a: Operand[ValueT], b: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def mean(
@@ -417,18 +230,6 @@ class NetworkOperators(Generic[ValueT]):
             label: Tag = ...,
         ) -> ValueT: ...
         def reciprocal(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
-        def reduce_formula(
-            self,
-            *tensors: Operand[ValueT],
-            shape: Sequence[int],
-            reduced: Sequence[int],
-            lines: Sequence[str],
-            values: Sequence[str],
-            combiner: Sequence[str],
-            joined: Sequence[str] = ...,
-            identity: Sequence[str] = ...,
-            label: Tag = ...,
-        ) -> ValueT: ...
         def relu(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def relu6(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def repeat(self, data: Operand[ValueT], /, *, repeats: int, axis: int = ..., label: Tag = ...) -> ValueT: ...
@@ -444,9 +245,6 @@ class NetworkOperators(Generic[ValueT]):
             coordinate_mode: str = ...,
             label: Tag = ...,
         ) -> ValueT: ...
-        def rms_dense(
-            self, data: Operand[ValueT], *weights: Operand[ValueT], epsilon: float = ..., label: Tag = ...
-        ) -> tuple[ValueT, ...]: ...
         def rms_norm(
             self,
             data: Operand[ValueT],
@@ -473,9 +271,6 @@ class NetworkOperators(Generic[ValueT]):
         ) -> ValueT: ...
         def round(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def rsqrt(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
-        def sample(
-            self, data: Operand[ValueT], places: Operand[ValueT], weights: Operand[ValueT], /, *, label: Tag = ...
-        ) -> ValueT: ...
         def sampling_places(
             self,
             grid: Operand[ValueT],

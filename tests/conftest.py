@@ -67,7 +67,7 @@ def quick_measuring() -> Iterator[None]:
 @pytest.fixture
 def every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parallel loops take all threads, as if there were much work in them."""
-    monkeypatch.setattr("loopwright.backends.llvm.work.CYCLES_A_THREAD", 1e-9)
+    monkeypatch.setattr("loopwright.backends.llvm.emit.threads_worth", lambda extent, body, most: min(most, extent))
 
 
 @pytest.fixture

@@ -33,8 +33,8 @@ _SIMPLE = 0.5
 """Cycles of an instruction on a vector: two of them are done in one."""
 _SLOW = 8.0
 """Cycles of a division or a square root of a vector of 64 bytes (uops.info, VDIVPS and VSQRTPS of Ice Lake: 16)."""
-_FUNCTION = 15.0
-"""Cycles of a function that is a polynomial (exp, tanh, erf) on a vector."""
+FUNCTION_CYCLES = 15.0
+"""Of a function that is a polynomial (exp, tanh, erf) on a vector."""
 _UNKNOWN_TRIPS = 8
 """Iterations of a loop whose ends are not known. A choice."""
 _SLOW_OPS = (arith.DivfOp, math.SqrtOp, math.RsqrtOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
@@ -109,7 +109,7 @@ def _cycles(op: Operation) -> float:
     if isinstance(op, _SLOW_OPS):
         return vectors * _SLOW
     if type(op).__module__ == math.__name__ and not isinstance(op, (math.FmaOp, math.AbsFOp)):
-        return vectors * _FUNCTION
+        return vectors * FUNCTION_CYCLES
     return vectors * _SIMPLE
 
 

@@ -45,7 +45,7 @@ def region_between(start: Operation, end: Operation) -> list[Operation]:
     waiting = [start]
     while waiting:
         op = waiting.pop()
-        for user in {use.operation for result in op.results for use in result.uses}:
+        for user in (use.operation for result in op.results for use in result.uses):
             if user not in seen:
                 seen[user] = None
                 if user is not end:

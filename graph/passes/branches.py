@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import prod
@@ -15,23 +15,22 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
+from ...backends.llvm.work import CYCLES_A_THREAD, FUNCTION_CYCLES
 from ...dialects.graph import ApplyOp, ConstantOp, GroupOp
 from ..operator import Kind, kind_of
 from ..types import dtype_of, shape_of
 from ._rewrite import below_views, erase, networks, put_in_order
 from ._row_blocks import GATES, PRODUCTS, Blocks, has_rows, split_rows
 
-MOST_CYCLES = 30_000
-"""Of a kernel of a branch on one core: ten times what another thread is worth (`CYCLES_A_THREAD`), where handing work
-over is a tenth of it."""
+MOST_CYCLES = 10 * CYCLES_A_THREAD
+"""Of a kernel of a branch on one core: ten times what another thread is worth, where handing work over is a tenth of
+it."""
 LEAST_KERNELS = 8
 """Kernels of the longest branch. A choice: of a few, threads are handed less work than they may save."""
 LEAST_ROWS = 2
 """Rows of a block: a product of one row reads its weights once for each multiplication, however many threads do."""
 MOST_UNEVEN = 0.75
 """Part of all the work that the longest branch may have. A choice: what is left beside it is worth another thread."""
-_FUNCTION_CYCLES = 15
-"""Of exp, tanh and the like on a vector, as in `backends/llvm/work.py`."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ class Branches(ModulePass):
             if op.operator.data in PRODUCTS:
                 total += elements * shape_of(op.inputs[0])[-1] / (2 * self.lanes)
             elif op.operator.data in GATES or kind_of(op) is Kind.ELEMENTWISE:
-                total += elements * _FUNCTION_CYCLES / self.lanes
+                total += elements * FUNCTION_CYCLES / self.lanes
             else:
                 return None
         return total
@@ -154,25 +153,21 @@ def _data(attribute: IntAttr | None) -> int:
     return -1 if attribute is None else attribute.data
 
 
-def _phases(block: Block, is_short: Callable[[GroupOp], bool]) -> Iterator[tuple[bool, list[Operation]]]:
-    """Take the operations of a network apart into such without short groups and such without others, in turn.
+def _phases(block: Block, is_short: Callable[[GroupOp], bool]) -> list[tuple[bool, list[Operation]]]:
+    """Return the operations of a network in phases without short groups and such without others, in turn.
 
-    Each as many as there can be after those before it. The last one has the end of the network.
+    Each is in the first phase of its kind that is not ahead of what it reads. The last one has the end of the network.
     """
-    waiting: list[Operation] = list(block.ops)
-    done, wanted = set[Operation](), False
-    kinds: dict[Operation, bool] = {op: is_short(op) for op in waiting if isinstance(op, GroupOp)}
-    while waiting:
-        taken, left = list[Operation](), list[Operation]()
-        for op in waiting:
-            ready = all(v.owner in done for v in op.operands if isinstance(v.owner, Operation))
-            if ready and kinds.get(op, wanted) == wanted and (len(left) == 0 or not isinstance(op, ReturnOp)):
-                done.add(op)
-                taken.append(op)
-            else:
-                left.append(op)
-        yield wanted, taken
-        waiting, wanted = left, not wanted
+    phase_of: dict[Operation, int] = {}
+    for op in block.ops:
+        at = max((phase_of[v.owner] for v in op.operands if isinstance(v.owner, Operation)), default=0)
+        if isinstance(op, GroupOp):
+            at += at % 2 != is_short(op)
+        phase_of[op] = max(phase_of.values(), default=0) if isinstance(op, ReturnOp) else at
+    phases: list[list[Operation]] = [[] for _ in range(max(phase_of.values(), default=0) + 1)]
+    for op, at in phase_of.items():
+        phases[at].append(op)
+    return [(at % 2 == 1, phase) for at, phase in enumerate(phases)]
 
 
 def _groups(phase: Iterable[Operation]) -> list[GroupOp]:
@@ -181,19 +176,22 @@ def _groups(phase: Iterable[Operation]) -> list[GroupOp]:
 
 def _chains(phase: Sequence[Operation]) -> list[list[GroupOp]]:
     """Return the groups of a phase, those together that depend on each other by way of some; the longest first."""
-    inside, behind = set(phase), dict[Operation, set[GroupOp]]()
-    chains: list[list[GroupOp]] = []
+    behind: dict[Operation, dict[GroupOp, None]] = {}
     chain_of: dict[GroupOp, list[GroupOp]] = {}
     for op in phase:
-        owners = [v.owner for v in op.operands if isinstance(v.owner, Operation) and v.owner in inside]
-        read = {group for owner in owners for group in behind[owner]}
-        behind[op] = {op} if isinstance(op, GroupOp) else read
+        owners = [v.owner for v in op.operands if isinstance(v.owner, Operation) and v.owner in behind]
+        read = {group: None for owner in owners for group in behind[owner]}
+        behind[op] = {op: None} if isinstance(op, GroupOp) else read
         if isinstance(op, GroupOp):
-            before = list({id(chain_of[group]): chain_of[group] for group in read}.values())
-            chain = [*(group for each in before for group in each), op]
-            chains = [*(each for each in chains if not any(each is other for other in before)), chain]
-            chain_of.update(dict.fromkeys(chain, chain))
-    return sorted(chains, key=len, reverse=True)
+            chain, *others = {id(chain_of[group]): chain_of[group] for group in read}.values() or [list[GroupOp]()]
+            for added in (*others, [op]):
+                chain += added
+                chain_of.update(dict.fromkeys(added, chain))
+    by_end: dict[int, list[GroupOp]] = {}
+    for chain in chain_of.values():
+        by_end.pop(id(chain), None)
+        by_end[id(chain)] = chain
+    return sorted(by_end.values(), key=len, reverse=True)
 
 
 def _constant_bytes(groups: Iterable[GroupOp]) -> int:

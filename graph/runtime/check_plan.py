@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -173,50 +174,65 @@ class _Branches:
     """Bytes that steps of branches touch: what one writes, no other of those beside it reads or writes."""
 
     def __init__(self, plan: Plan) -> None:
-        self._names: dict[str, tuple[int, int]] = {}
-        self._touched: dict[tuple[int, int], tuple[list[_Stretch], list[_Stretch]]] = {}
+        self._branch_of: dict[str, tuple[list[Use], int]] = {}
+        self._beside: list[list[Use]] = []
         end = 0
-        for number, bounds in enumerate(plan.branches):
+        for bounds in plan.branches:
             if sorted({*bounds}) != [*bounds] or len(bounds) < 2 or bounds[0] < end or bounds[-1] > len(plan.steps):
                 raise PlanError(f"steps {shown(bounds)} are no branches of {len(plan.steps)} steps")
             end = bounds[-1]
-            for own, (low, high) in enumerate(pairwise(bounds)):
-                self._touched[number, own] = [], []
-                self._names.update((f"step {step}", (number, own)) for step in range(low, high))
+            uses: list[Use] = []
+            self._beside.append(uses)
+            for branch, steps in enumerate(pairwise(bounds)):
+                self._branch_of.update((f"step {step}", (uses, branch)) for step in range(*steps))
 
     def add(self, where: str, read: Sequence[_Stretch], written: Sequence[_Stretch]) -> None:
         """Note what a step touches."""
-        if where in self._names:
-            for kept, given in zip(self._touched[self._names[where]], (read, written), strict=True):
-                kept += given
+        if where in self._branch_of:
+            uses, branch = self._branch_of[where]
+            uses += [Use(each.start, each.end, branch, False) for each in read]
+            uses += [Use(each.start, each.end, branch, True) for each in written]
 
     def check(self) -> None:
         """PlanError where a branch would write over what another one uses."""
-        for (number, own), (_, written) in self._touched.items():
-            spans = _spans(written)
-            for (other_number, other), used in self._touched.items():
-                if other_number == number and other != own and _overlap(spans, _spans([*used[0], *used[1]])):
-                    raise PlanError(f"branches {own} and {other} would write to the same bytes at once, or read them")
+        for uses in self._beside:
+            if found := branches_that_meet(uses):
+                rule = "would write to the same bytes at once, or read them"
+                raise PlanError(f"branches {found[0]} and {found[1]} {rule}")
 
 
-def _spans(stretches: Sequence[_Stretch]) -> list[tuple[int, int]]:
-    """Return the bytes of stretches, each once, in order."""
-    found: list[tuple[int, int]] = []
-    for start, end in sorted((each.start, each.end) for each in stretches):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((start, end))
-    return found
+class Use(NamedTuple):
+    """Bytes `[start, end)` that a branch writes or reads."""
+
+    start: int
+    end: int
+    branch: int
+    is_write: bool
 
 
-def _overlap(spans: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> bool:
-    starts = [start for start, _ in others]
-    for start, end in spans:
-        behind = bisect_left(starts, end)
-        if behind and others[behind - 1][1] > start:
-            return True
-    return False
+def branches_that_meet(uses: Iterable[Use]) -> tuple[int, int] | None:
+    """Return two branches of which one writes bytes that the other uses; None where there are none.
+
+    In the order of their starts, a use meets one before it where that ends behind its start: the last end tells, and
+    the last one of another branch where that is the use's own.
+    """
+    all_ends: list[tuple[int, int]] = []
+    written_ends: list[tuple[int, int]] = []
+    for use in sorted(uses):
+        for end, branch in all_ends if use.is_write else written_ends:
+            if branch != use.branch and end > use.start:
+                return min(branch, use.branch), max(branch, use.branch)
+        all_ends = _two_last(all_ends, use)
+        if use.is_write:
+            written_ends = _two_last(written_ends, use)
+    return None
+
+
+def _two_last(ends: Iterable[tuple[int, int]], use: Use) -> list[tuple[int, int]]:
+    """Return the last end of two branches each, with the branch: of those given, or a use's own."""
+    by_branch = {branch: end for end, branch in ends}
+    by_branch[use.branch] = max(use.end, by_branch.get(use.branch, use.end))
+    return sorted(((end, branch) for branch, end in by_branch.items()), reverse=True)[:2]
 
 
 class _Run:

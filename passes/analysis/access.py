@@ -185,9 +185,9 @@ def parallel_hazard(loop: ForOp, joined: bool = False) -> str | None:
 
     With `joined`, reductions over the loop are no reason: who asks joins the partial results of the iterations.
     """
-    reducing = set(reduces_over(loop))
+    reducing = reduces_over(loop)
     if reducing and not joined:
-        return f"block '{next(iter(reducing)).block_name}' reduces over it"
+        return f"block '{reducing[0].block_name}' reduces over it"
     if loop.size == 1:
         return None
     inside = list(blocks_in(loop))

@@ -154,7 +154,7 @@ def _is_relative(block: BlockOp, largest: SSAValue) -> bool:
 
 def _distance(load: LoadOp) -> tuple[arith.SubfOp, math.ExpOp] | None:
     """The difference between something and a guarded maximum, and its exponential; None for another use of it."""
-    uses = {use.operation for use in load.result.uses}
+    uses = list(dict.fromkeys(use.operation for use in load.result.uses))
     guard = next((op for op in uses if isinstance(op, arith.SelectOp)), None)
     if guard is None or not all(isinstance(op, arith.SelectOp | arith.CmpfOp) for op in uses):
         return None

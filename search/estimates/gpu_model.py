@@ -10,7 +10,8 @@ from operator import add
 
 import numpy.typing as npt
 
-from ...dialects.multiprocessor import BANKS, CLOCK_HZ, multiprocessor_of
+from ...dialects.element import FLOAT32_BYTES
+from ...dialects.multiprocessor import BANKS, CLOCK_HZ, GPU_LINE_BYTES, multiprocessor_of
 from ...dialects.target import WARP
 from ..sketch import arrays as np
 from ..sketch.expression import mapped
@@ -61,8 +62,8 @@ what is estimated least takes 1.083 times the fastest one's time (1.091 before),
 with bounds of whole vectors, not of their elements, 1.08, of depthwise convolutions 1.15 (1.27 before)."""
 BOOST = 0.85
 """Nominal cycles that one of a multiprocessor takes: of 1.7 GHz, where an H200 runs at up to 1.98. Fitted with them."""
-LINE_ELEMENTS = 32
-"""Elements of float32 in a line of a cache, of 128 bytes."""
+LINE_ELEMENTS = GPU_LINE_BYTES // FLOAT32_BYTES
+"""Elements of float32 in a line of a cache."""
 STEP_INSTRUCTIONS = 6
 """Instructions of a loop around a reduction step that is not unrolled. Counted in the code, not measured."""
 FILL_INSTRUCTIONS = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...dialects.multiprocessor import CLOCK_HZ, Multiprocessor, multiprocessor_of
+from ...dialects.multiprocessor import CLOCK_HZ, GPU_LINE_BYTES, Multiprocessor, multiprocessor_of
 from ...dialects.target import WARP
 from ...passes.parametric.nest import Loop, Stage
 from ...passes.parametric.sizes import (
@@ -54,9 +54,9 @@ of 32 threads takes 36.8 us, of 256 threads 5.7."""
 OTHER_REGISTERS = 28
 """Registers of a thread for addresses and counters. A choice between the 24 that features count and the 32 of dot
 products."""
-LINE_SECTORS = 4
-"""Sectors of a line of the first-level cache, of which a warp's request takes one in a cycle (of 32 and 128 bytes: CUDA
-C++ Best Practices Guide, coalesced access)."""
+LINE_SECTORS = GPU_LINE_BYTES // SECTOR_BYTES
+"""Sectors of a line of the first-level cache, of which a warp's request takes one in a cycle (CUDA C++ Best Practices
+Guide, coalesced access)."""
 
 
 def nest_seconds(view: NestView) -> Size:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ...dialects.intrinsics import Intrinsic
 from ...dialects.intrinsics_cuda import ROW_BYTES
+from ...dialects.kernel import ASYNC_BYTES
 from ...dialects.multiprocessor import CLOCK_HZ, multiprocessor_of
 from ...dialects.target import WARP, Target
 from ..sketch import arrays as np
@@ -47,8 +48,6 @@ on an H200, which were estimated at 11.1 and 29.0, and by warp groups 10.2 and 2
 APART = 0.2
 """Part of the time of what runs beside the slowest unit that is not hidden: so the model gives 372 us for products of
 4096 in tiles of 128 x 128, which take 358 to 371 by hand on an H200."""
-ASYNC_BYTES = 4
-"""Bytes that threads copy ahead by themselves, at least (PTX ISA, cp.async); fewer go through registers."""
 NARROW_CYCLES, NARROW_LOADS, NARROW_MORE = 8.0, 64, 0.4
 """Cycles that a fill takes for each load of fewer by a warp, and more for each of a thread's beyond so many that are
 written out, as code leaves the cache of instructions. On an H200 a load takes 95 cycles where one warp has 288, 44
@@ -221,7 +220,7 @@ class TensorModel:
         """Cycles that blocks wait for what threads copy through registers for a fill."""
         loads, warps = np.zeros(len(c[self.steps])), self.threads(c) / WARP
         for tile, vector in zip(self._tile(c), self.vectors, strict=True):
-            if vector * self._bytes < ASYNC_BYTES:
+            if vector * self._bytes < min(ASYNC_BYTES):
                 loads += np.ceil(tile * self._fill(c) / self.threads(c) / vector)
         return np.asarray(
             loads * (NARROW_CYCLES * warps * resident + NARROW_MORE * np.maximum(0, loads - NARROW_LOADS))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ...dialects.attributes import Axis
 from ...dialects.buffers import element_of_buffer
 from ...dialects.element import element_bytes
+from ...dialects.kernel import ASYNC_BYTES
 from ...dialects.target import WARP, Target
 from ...passes.analysis.views import run_of
 from ..estimates.gpu_tile import MOST_INNER
@@ -42,8 +43,6 @@ STAGES = (1, 2, 3, 4)
 UNROLLED = (0, 32, 128, 512)
 """Statements that the loops of a reduction step may become when they are unrolled."""
 
-_LEAST_COPIED_BYTES = 4
-"""The least that a thread copies to shared memory while it goes on (PTX ISA, cp.async)."""
 USUAL_INNER = 4
 """Results of a thread along an axis without a search: one vector of float32. A choice: two axes of them are 16 sums,
 which hide the latency of a multiply-add."""
@@ -454,8 +453,7 @@ def _turned_layout(anchor: Anchor, variant: GpuVariant, operand: Operand, row_ax
 def _has_lanes_apart(operand: Operand, lanes: str) -> bool:
     """True for elements of four bytes or more whose neighbours along the lanes are rows apart, none in one row."""
     return (
-        element_bytes(element_of_buffer(operand.buffer)) >= _LEAST_COPIED_BYTES
-        and lanes not in operand.indices[-1].axes()
+        element_bytes(element_of_buffer(operand.buffer)) >= min(ASYNC_BYTES) and lanes not in operand.indices[-1].axes()
     )
 
 

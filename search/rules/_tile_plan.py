@@ -24,7 +24,8 @@ from ._pixels_apart import pixels_of
 from ._reduce_steps import UNROLLED, divides, divides_badly, steps_of
 from ._row_panel import padded_blocks, panel_rows, row_operand, turned_rows
 from ._tile_variants import SMALL, Variant, elements_in_turn, is_product, vector_operands
-from ._turned_epilogue import TURNED_BYTES, stored_apart_cycles, stored_in_line, turning_cycles
+from ._turned import TURNED_BYTES
+from ._turned_epilogue import stored_apart_cycles, stored_in_line, turning_cycles
 
 MOST_ROWS = 3
 """Spatial axes beside the vectors' that are tiled; further ones outside are tasks: those of a convolution but for its

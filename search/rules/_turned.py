@@ -35,9 +35,9 @@ USUAL_COLUMNS = (8, 8)
 The fastest on the whole for extents that are powers of two, primes, and those of images (measured on a Zen 5): 16 rows
 are a line of a cache where they are read."""
 TURNED_BYTES = 16
-"""Of neighbouring rows that change places with lanes in registers: a part within which vectors are shuffled. 4096x1000
-takes 0.93 ms so, 3.2 element by element, 64x56x56 with channels last 15 us for 32, 9x64x42x64 to (1, 3, 2, 0) 213 for
-1790 (one core of a Zen 5; of 35 others one is slower)."""
+"""Of neighbouring rows that change places with lanes in registers, or lanes with rows: a part within which vectors are
+shuffled. 4096x1000 takes 0.93 ms so, 3.2 element by element, 64x56x56 with channels last 15 us for 32, 9x64x42x64 to
+(1, 3, 2, 0) 213 for 1790 (one core of a Zen 5; of 35 others one is slower)."""
 PARTS_IN_LINE, PARTS_ACROSS_LINES = LINE_BYTES // TURNED_BYTES, 8
 """Parts of rows of such a tile without a search: a line where they are read, where rows that are written begin with
 lines, and two lines where they begin anywhere. Lines that begin amid a vector are written twice whichever way; with

@@ -12,8 +12,6 @@ from ..structure.strides import accesses
 from ._lanes import is_costly
 from ._turned import turned_axes
 
-TURNED_BYTES = 16
-"""Of neighbouring lanes that change places with rows together: a part within which vectors are shuffled."""
 SCATTER_CYCLES = 3.0
 """To store one lane of a vector (measured on a Zen 5)."""
 ALIASED_CYCLES = 20.0

@@ -18,12 +18,13 @@ from typing import ClassVar
 from ...dialects.attributes import Axis
 from ...dialects.buffers import buffer_shape
 from ...dialects.element import FLOAT32_BYTES, element_bytes
+from ...dialects.index import atom_axes
 from ...dialects.target import Target
 from ...passes.analysis.argument_marks import is_constant
 from ...passes.primitive import ScheduleError
 from ..sketch.draft import CostEstimate, Draft
 from ..sketch.rule import SketchRule
-from ..structure.anchor import Anchor
+from ..structure.anchor import Anchor, Operand
 from ..structure.gpu_chains import Shape, chains_of
 from ..structure.kinds import contraction_of
 from ._gpu_factors import parts_of
@@ -167,10 +168,22 @@ def is_deep_window(anchor: Anchor) -> bool:
 
 
 def _fused_axes(anchor: Anchor) -> list[tuple[Axis, ...]]:
-    """The last axes that threads may take as one: two of them first, where operands move along both or neither."""
+    """The last axes that threads may take as one: two of them first, where operands move along both or neither.
+
+    Not filters of groups, as where images have one row: of two groups, a tile would have all channels between them.
+    """
     *others, last = anchor.spatial
     if not others or others[-1].extent * last.extent > MOST_FUSED:
         return [(last,)]
     moving = [o for o in anchor.operands if last.name in o.axes]
-    both = all(others[-1].name in o.axes for o in moving)
+    both = all(others[-1].name in o.axes and not _jumps(o, others[-1].name) for o in moving)
     return [(others[-1], last), (last,)] if both else [(last,)]
+
+
+def _jumps(operand: Operand, axis: str) -> bool:
+    """True where an axis moves the place in a dimension, among other terms, by a quotient or a remainder of it."""
+    return any(
+        len(index.terms) > 1 and not isinstance(atom, str) and axis in atom_axes(atom)
+        for index in operand.indices
+        for atom, _ in index.terms
+    )

@@ -49,7 +49,8 @@ from ._tile_limits import block_limits
 from ._tile_model import tile_model
 from ._tile_plan import TilePlan, plan_tiles
 from ._tile_variants import SHORTEST_LINE, Variant, direct_variant, is_product, variants
-from ._turned_epilogue import TURNED_BYTES, turning_cycles
+from ._turned import TURNED_BYTES
+from ._turned_epilogue import turning_cycles
 from .injective import has_lanes, spread
 from .strided_phases import reads_phases
 

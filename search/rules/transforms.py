@@ -33,7 +33,7 @@ THREADS = (32, 64, 128, 256)
 USUAL_THREADS = 128
 """Threads of a block without a search. A choice: a tile of Winograd's F(4, 3) is 36 registers."""
 STAGED_BYTES = 48 << 10
-"""Shared memory that a block may have on any GPU (CUDA C++ programming guide): rows that threads of a block
+"""Shared memory that a block may have on any GPU of NVIDIA's (CUDA C++ programming guide): rows that threads of a block
 begin and end in the middle of are there as a whole."""
 
 
@@ -44,7 +44,7 @@ class Transforms(SketchRule):
 
     def apply(self, draft: Draft, target: Target) -> list[Draft]:
         for chain in pick_chains(draft):
-            _write(draft, _plan(draft, chain, target))
+            _write(draft, _plan(draft, chain, target), target)
         return [draft]
 
 
@@ -92,7 +92,7 @@ def _plan(draft: Draft, chain: PickChain, target: Target) -> TransformPlan:
     return replace(plan, lanes=lanes, is_parallel=is_parallel)
 
 
-def _write(draft: Draft, plan: TransformPlan) -> None:
+def _write(draft: Draft, plan: TransformPlan, target: Target) -> None:
     """The last stage tile by tile, and what each tile needs of the earlier ones."""
     final = plan.final
     draft.settled |= {final, *plan.chain.members}
@@ -100,7 +100,7 @@ def _write(draft: Draft, plan: TransformPlan) -> None:
         draft.do(Split, block=final, loop=name, factors=(0, size))
     if not plan.outer:
         return
-    staged = _strided_arguments(draft, plan) if plan.threads is not None else []
+    staged = _strided_arguments(draft, plan, target) if plan.threads is not None else []
     around = _threads(draft, plan, plan.threads) if plan.threads is not None else _lanes(draft, plan)
     for one in plan.inside:
         draft.do(Unroll, block=final, loop=one)
@@ -121,7 +121,7 @@ def _threads(draft: Draft, plan: TransformPlan, threads: Hole) -> str:
     return thread
 
 
-def _strided_arguments(draft: Draft, plan: TransformPlan) -> list[tuple[str, str]]:
+def _strided_arguments(draft: Draft, plan: TransformPlan, target: Target) -> list[tuple[str, str]]:
     """The blocks and the arguments they read of which neighbouring threads have elements that are not neighbours.
 
     Such are filters whose channels are behind them, read by a thread for each filter: 512 of 512 channels take 12 us so
@@ -137,7 +137,7 @@ def _strided_arguments(draft: Draft, plan: TransformPlan) -> list[tuple[str, str
             tiles = [prod(sizes[name] for name in inside & set(plan.outer)) for inside in axes]
             each = prod(-(-n // count) for n, count in zip(shape, tiles, strict=True))
             size = each * element_bytes(element_of_buffer(load.buffer))
-            fits = _spanned(extents) * size <= STAGED_BYTES
+            fits = _spanned(extents) * size <= min(STAGED_BYTES, target.max_shared_bytes)
             apart = last not in axes[-1] and any(last in inside for inside in axes)
             if apart and fits and is_argument(load.buffer) and not load.conditions:
                 found[name, buffer_name(load.buffer)] = None
@@ -145,13 +145,15 @@ def _strided_arguments(draft: Draft, plan: TransformPlan) -> list[tuple[str, str
 
 
 def _spanned(extents: Sequence[int]) -> int:
-    """Tiles of the smallest box, along loops of these extents, that holds those of any block of `THREADS`.
+    """Tiles of the smallest box, along loops of these extents, that is known to hold those of any block of `THREADS`.
 
-    A block that goes on behind the end of one loop spans all of that loop, unless whole blocks make up the loop.
+    A block that goes on behind the end of one loop spans all of that loop, unless whole blocks make up the loop. Of a
+    loop between others that is known only where blocks begin with the loops inside of it, too.
     """
     box, threads = 1, max(THREADS)
-    for extent in reversed(extents):
-        if box * extent % threads == 0:
+    for place, extent in [*enumerate(extents)][::-1]:
+        is_outermost = prod(extents[:place]) == 1
+        if box * extent % threads == 0 and (is_outermost or threads % box == 0):
             return box * min(extent, -(-(threads - 1) // box) + 1)
         box *= extent
     return box

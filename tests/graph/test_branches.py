@@ -19,6 +19,7 @@ from loopwright.backends.context import create_context
 from loopwright.backends.targets import resolve_target
 from loopwright.graph.chosen_schedules import KnownSchedules
 from loopwright.graph.passes.branches import LEAST_KERNELS, branches_of
+from loopwright.graph.runtime.check_plan import Use, branches_that_meet
 from loopwright.graph.runtime.memory import Live, arrange, beside, footprint
 from loopwright.graph.runtime.on_llvm import LlvmNetwork
 from loopwright.graph.tasks import extract_tasks, grouping_for, groups_of
@@ -108,6 +109,19 @@ def mixed_up(batch: int = 4) -> lw.Network:
     return net
 
 
+def trees(leaves: int = 6, steps: int = LEAST_KERNELS) -> lw.Network:
+    """Two chains that begin with several, which meet one by one."""
+    net: Net = lw.Network("trees")
+    for half in range(2):
+        ends = [chain(net, net.input(f"state{half}{k}", (4, 64)), 2, 10 * half + k)[-1] for k in range(leaves)]
+        weight, _ = weights_of(net, 64, 10 * half)
+        while len(ends) > 1:
+            a, b, *ends = ends
+            ends.append(net.tanh(net.add(net.dense(a, weight), b)))
+        net.output(chain(net, ends[0], steps, 10 * half)[-1])
+    return net
+
+
 def turned(size: int = 16) -> lw.Network:
     """A chain of products each of whose rows is of a column of the state."""
     net: Net = lw.Network("turned")
@@ -135,6 +149,7 @@ CASES: list[tuple[Callable[[], lw.Network], list[int]]] = [
     (directions, [2]),
     (lambda: directions(batch=4), [2]),
     (meeting, []),
+    (trees, [2]),
     (mixed_up, []),
     (turned, []),
 ]
@@ -169,6 +184,12 @@ def test_chains_that_do_not_depend_on_each_other_are_branches(make: Any, wanted:
     loaded.frame().run([array.ctypes.data for array in (*feeds.values(), *found)])
     for got, want in zip(found, results, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_branches_are_the_same_each_time() -> None:
+    """Whatever the addresses of their operations are, by which sets of these are in order."""
+    found = {str(grouped(trees()).module) for _ in range(6)}
+    assert len(found) == 1
 
 
 def test_kernels_of_branches_are_for_one_thread_and_no_task_of_a_search() -> None:
@@ -251,3 +272,35 @@ def _at_once(one: Live, other: Live, bounds: tuple[int, ...]) -> bool:
             if branch(mine) and branch(theirs) and branch(mine) != branch(theirs):
                 return True
     return one.first <= other.last and other.first <= one.last
+
+
+def _meet(one: Use, other: Use) -> bool:
+    """True where two uses must not be at once, by what that means."""
+    return (
+        one.branch != other.branch
+        and (one.is_write or other.is_write)
+        and not {*range(one.start, one.end)}.isdisjoint(range(other.start, other.end))
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_branches_that_use_the_same_bytes_are_found(seed: int) -> None:
+    random, outcomes = Random(seed), set[bool]()
+    for _ in range(100):
+        uses = []
+        for _ in range(random.randrange(12)):
+            start = random.randrange(40)
+            uses.append(Use(start, start + random.randrange(1, 9), random.randrange(4), random.random() < 0.4))
+        wanted = {tuple(sorted((a.branch, b.branch))) for a in uses for b in uses if _meet(a, b)}
+        found = branches_that_meet(uses)
+        assert found in wanted if wanted else found is None
+        outcomes.add(found is None)
+    assert outcomes == {False, True}
+
+
+def test_thousands_of_branches_are_compared_at_once() -> None:
+    """A file may say that each step is one: 2000 took 56 s where each was compared with each."""
+    read = [Use(3 * n, 3 * n + 2, n, False) for n in range(20_000)]
+    written = [Use(3 * n + 2, 3 * n + 3, n, True) for n in range(20_000)]
+    assert branches_that_meet([*read, *written]) is None
+    assert branches_that_meet([*read, *written, Use(50_000, 50_001, 0, True)]) == (0, 16_666)

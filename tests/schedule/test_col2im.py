@@ -23,15 +23,6 @@ def transposed(layout: str, images: int, window: tuple[int, int, int], dtype: st
     return [data, kernel, topi.nn.relu(made(data, kernel, stride, padding))]
 
 
-def unpadded(sch: lw.Schedule) -> str:
-    """The block of the sum, into which what pads its operands has been put."""
-    (sums,) = (block.block_name for block in blocks_in(sch.module) if block.is_reduction)
-    for name in ("pad_temp", "kernel_taps"):
-        if name in [block.block_name for block in blocks_in(sch.module)]:
-            sch.compute_inline(name)
-    return sums
-
-
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
 @pytest.mark.parametrize("images", [1, 2])
 @pytest.mark.parametrize("window", WINDOWS)

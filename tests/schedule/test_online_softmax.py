@@ -19,7 +19,6 @@ from loopwright.search.features.of_records import features_of_schedule
 from loopwright.search.features.of_sketch import SketchFeatures
 
 HEADS, QUERIES, KEYS, SIZE = 2, 5, 11, 3
-Masking = Callable[[te.Tensor, tuple[Any, ...]], Any]
 
 
 def attention(kind: str = "plain", keys: int = KEYS, queries: int = QUERIES, dtype: str = "float32") -> list[te.Tensor]:

@@ -7,11 +7,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.dialects.target import LINE_BYTES
 from loopwright.passes.analysis.nest import find_block, find_loop
 from loopwright.passes.analysis.panels import panel_of
-
-LINE = LINE_BYTES // 4
 
 
 def panelled(rows: int, terms: int, columns: int, width: int, tile: int, cores: int = 1) -> tuple[lw.Schedule, str]:

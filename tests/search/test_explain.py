@@ -5,7 +5,6 @@ import math
 import stat
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from commands import call
@@ -49,16 +48,8 @@ def scheduled() -> lw.Schedule:
 
 
 @pytest.fixture(scope="module")
-def explained(quick_measuring_module: None) -> Explanation:
+def explained(quick_measuring: None) -> Explanation:
     return explain(scheduled(), limits=LIMITS, counters=False)
-
-
-@pytest.fixture(scope="module")
-def quick_measuring_module() -> Any:
-    from quick_measuring import quickly_measured
-
-    with quickly_measured():
-        yield
 
 
 def test_each_step_is_measured_and_left_out(explained: Explanation) -> None:

@@ -20,7 +20,7 @@ def fake_fleet(count: int, tls_dir: Path | None = None, aside_s: float = 60.0) -
     return LocalFleet(devices, None if tls_dir is None else str(tls_dir))
 
 
-def options_on(fleet: LocalFleet, priority: int = 0, tls_dir: Path | None = None, **terms: float) -> MeasureOptions:
+def options_on(fleet: LocalFleet, tls_dir: Path | None = None, **terms: float) -> MeasureOptions:
     """Options of a measurer with one builder whose candidates run on a fleet."""
-    runner = FleetRunner(KEY, fleet.tracker, priority=priority, tls_dir=tls_dir, repeat=2, min_repeat_ms=0, **terms)  # type: ignore[arg-type]
+    runner = FleetRunner(KEY, fleet.tracker, tls_dir=tls_dir, repeat=2, min_repeat_ms=0, **terms)  # type: ignore[arg-type]
     return runner.options(MeasureOptions("fake_backend", builders=1))

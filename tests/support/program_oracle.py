@@ -274,11 +274,11 @@ def _limited(v: Array, e: Array, dtype: str, partial: Array | float = 0.0) -> Va
     return Value(np.asarray(v, WIDE), np.where(fits, e, np.inf), dtype)
 
 
-def _rounded(v: Array, e: Array, dtype: str, ulps: float = 1.0) -> Value:
+def _rounded(v: Array, e: Array, dtype: str) -> Value:
     """The result of one operation, whose operands' bounds made it `e`."""
     v = np.asarray(v, WIDE)
     held = v.astype(np.float64).astype(numpy_type(dtype)).astype(WIDE) == v
-    grown = e + ulps * _eps(dtype) * (np.abs(v) + e) + _least(dtype)
+    grown = e + _eps(dtype) * (np.abs(v) + e) + _least(dtype)
     return _limited(v, np.where(held & (e == 0), 0.0, grown), dtype)
 
 

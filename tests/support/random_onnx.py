@@ -200,11 +200,11 @@ class Graph:
         self.tensors[name] = made
         return made
 
-    def _off(self, value: Array, times: float = 1.0) -> Array:
+    def _off(self, value: Array) -> Array:
         """A value off by some roundings."""
         if str(value.dtype) not in NOISE:
             return value
-        noise = NOISE[str(value.dtype)] * times * self.rng.standard_normal(value.shape)
+        noise = NOISE[str(value.dtype)] * self.rng.standard_normal(value.shape)
         return np.asarray(value * (1 + noise)).astype(value.dtype)
 
     # -- nodes --------------------------------------------------------------------------------------------------------
