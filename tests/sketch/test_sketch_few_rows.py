@@ -19,8 +19,8 @@ def dense(rows: int, terms: int, columns: int, dtype: str = "float32", constant:
 
 
 def activated(rows: int, terms: int, columns: int) -> list[te.Tensor]:
-    *inputs, _ = dense(rows, terms, columns)
-    return [*inputs, topi.nn.gelu(topi.dense(*inputs))]
+    data, weight, bias, _ = dense(rows, terms, columns)
+    return [data, weight, bias, topi.nn.gelu(topi.dense(data, weight, bias))]
 
 
 def scores(heads: int, rows: int, columns: int) -> list[te.Tensor]:
