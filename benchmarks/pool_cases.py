@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from mixed_cases import Dice, named
+from mixed_cases import ShapeDice, named
 from operator_cases import Case, Operator, placeholder
 
 from loopwright import topi
@@ -44,7 +44,7 @@ def pool(mean: bool, shape: tuple[int, ...], k: int, stride: int, pad: int, opti
     return Operator(tensors, peer)
 
 
-def _drawn(dice: Dice) -> tuple[str, Operator, float]:
+def _drawn(dice: ShapeDice) -> tuple[str, Operator, float]:
     mean, rank = dice.pick((0, 0, 1)) == 1, dice.pick((1, 2, 2, 2, 2, 3))
     k, stride = dice.pick((2, 3, 3, 3, 4, 5, 5, 7, 9, 13)), dice.pick((1, 1, 2, 2, 2, 3, 4))
     option = dice.pick((0, 1)) if mean else dice.pick((1, 1, 1, 1, 2, 3))
@@ -67,7 +67,7 @@ def pools(seed: int, count: int = COUNT) -> tuple[Case, ...]:
     rng = np.random.default_rng([seed, 53])
     found: dict[str, Case] = {}
     while len(found) < count:
-        name, operator, read = _drawn(Dice(rng))
+        name, operator, read = _drawn(ShapeDice(rng))
         if LEAST_BYTES < read < MOST_BYTES:
             found[f"pool {name}"] = Case(f"pool {name}", "pool", "pools", operator)
     return tuple(found.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import ClassVar
 
 from xdsl.dialects import arith, scf
@@ -20,13 +21,14 @@ from ..analysis.placement import Placement
 from ..analysis.regions import interval_of
 from ._addresses import Addresses, Scope
 from ._block_body import BodyWriter
-from ._block_plan import BlockPlan
+from ._block_plan import BlockPlan, load_conditions
 from ._branches import branch, under
 from ._cut_tiles import Cut, cut_of, whole_steps
 from ._launch import allocate_first
 from ._loop_values import Known
 from ._starts import is_start
 from ._tile_product import TileWriter, tile_intrinsic
+from ._turned_copies import is_tile, turns_rows
 from .place_buffers import placements_of
 from .tell_loops_apart import spelled
 
@@ -122,7 +124,7 @@ class Lowering:
         if found is None:
             self._whole_and_rest(op, conditions)
             return
-        condition, cut, (whole, some) = found
+        condition, cut, (whole, some), zeros = found
         left = [c for c in conditions if c != condition]
 
         def of_whole() -> None:
@@ -139,18 +141,24 @@ class Lowering:
             self._write_versions(op, left, cuts - 1)
             self.at.cuts, self.cutting = before
 
-        self._either(whole, of_whole, lambda: self._either(some, of_cut))
+        self._either(
+            whole, of_whole, lambda: self._either(some, of_cut, partial(self._children, op) if zeros else None)
+        )
 
     def _first_cut(
         self, op: VersionsOp, conditions: Iterable[IndexExpr]
-    ) -> tuple[IndexExpr, Cut, tuple[SSAValue | bool, SSAValue | bool]] | None:
-        """The first condition that cuts one tile, and whether it holds for all of a tile and for some of it.
+    ) -> tuple[IndexExpr, Cut, tuple[SSAValue | bool, SSAValue | bool], bool] | None:
+        """The first condition that cuts one tile, whether it holds for all of a tile and for some of it, or for zeros.
 
-        All blocks of the nest have it, so that nothing is run where it holds for none.
+        All blocks of the nest have it, so that nothing is run where it holds for none, or it is that of the rows that a
+        tile transposes, which are zeros there.
         """
         inside = self._ranges(op)
-        shared = [c for c in conditions if all(c in block.conditions for block in blocks_in(op))]
-        for condition in shared:
+        shared = {c: False for c in conditions if all(c in block.conditions for block in blocks_in(op))}
+        if self.tiles is not None and is_tile(loops_in(op)) and turns_rows(loops_in(op), blocks_in(op)):
+            padding = {c for block in blocks_in(op) for c in load_conditions(block)}
+            shared |= {c: True for c in conditions if c in padding and c not in shared}
+        for condition, zeros in shared.items():
             fixed = self.at.test(condition)
             cut = cut_of(fixed, inside)
             if cut is None or self.at.lane in fixed.axes():
@@ -158,7 +166,7 @@ class Lowering:
             part = interval_of(fixed, inside)
             whole = self.at.condition(part.low)
             if whole is not True:
-                return condition, cut, (whole, self.at.condition(part.low + (part.extent - 1)))
+                return condition, cut, (whole, self.at.condition(part.low + (part.extent - 1))), zeros
         return None
 
     def _either(

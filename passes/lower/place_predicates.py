@@ -42,6 +42,7 @@ from ._run_ahead import BULK, taken_ahead
 from ._starts import is_start, nests_of_launches, without_joins
 from ._steps import note_step, require_after
 from ._thread_dependence import over_threads
+from ._turned_copies import is_tile, turns_rows
 from .place_buffers import placements_of
 from .settle_loop_kinds import SettleLoopKinds
 
@@ -116,7 +117,7 @@ class _Nest:
         self.ranges = widest_ranges(self.loops)
         self.lanes = {loop.loop_name for loop in self.loops if loop.loop_kind == "vectorized"}
         self.copied = {loop.loop_name for loop in self.loops if loop.loop_kind == "unrolled"}
-        inside = blocks_in(op) if isinstance(op, ForOp) else [op]
+        inside = [*blocks_in(op)] if isinstance(op, ForOp) else [op]
         self.steps = self.copied | self.lanes | {name for block in inside for name in reduce_loops(block)}
         self.predicates = _with_axes(c for block in asked for c in block.predicates)
         self.padding = _with_axes(c for block in asked for c in block.padding)
@@ -124,6 +125,7 @@ class _Nest:
         self.shared = {c for c in self.predicates if all(c in block.predicates for block in asked)}
         self.added = asked[0].added if len(asked) == 1 else ()
         self.starts = is_start(op)
+        self.turns = turns_rows(self.loops, inside)
 
 
 def _with_axes(conditions: Iterable[IndexExpr]) -> dict[IndexExpr, frozenset[str]]:
@@ -227,7 +229,18 @@ class _Walk:
         if isinstance(nest.op, ForOp) and nest.op.size > 1:
             tiles += [c for c, axes in self._open(nest, nest.padding) if self._varies(nest, axes)]
         tiles += [c for c, axes in self._open(nest, nest.masks) if axes <= {*self.names, *nest.ranges}]
-        return [c for c in tiles if c not in self.whole and self._may_be_whole(nest, c)]
+        turned = [c for c in self._of_turned_lanes(nest) if c not in tiles or c in self.whole]
+        return [*(c for c in tiles if c not in self.whole and self._may_be_whole(nest, c)), *turned]
+
+    def _of_turned_lanes(self, nest: _Nest) -> list[IndexExpr]:
+        """The conditions of lanes of a nest that transposes rows, each of which has a version for those of the last.
+
+        Also in the version for the rest of a larger nest, whose whole tiles are among them.
+        """
+        if self.gpu or not nest.turns or not is_tile(nest.loops):
+            return []
+        open_ones = [*self._open(nest, nest.predicates), *self._open(nest, nest.padding)]
+        return [c for c, axes in open_ones if axes & nest.lanes and axes - set(self.names) <= nest.steps]
 
     def _varies(self, nest: _Nest, axes: frozenset[str]) -> bool:
         """True where loops that are lanes neither here nor in the nest leave a condition over `axes` open.

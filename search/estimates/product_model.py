@@ -150,9 +150,9 @@ class ProductModel(TileModel):
     def _tiled(self, c: Columns) -> tuple[Array, Array, Array]:
         """Cycles of a step of all register tiles, how many of these there are, and their vectors of sums."""
         one = np.ones(len(c[self.lanes]))
-        rows = [_whole_and_cut(axis.extent, c[axis.inner] * one) for axis in self.rows]
+        rows = [whole_and_cut(axis.extent, c[axis.inner] * one) for axis in self.rows]
         lanes, registers = c[self.lanes] * one, self._registers_a_vector(c) * one
-        columns = _whole_and_cut(self.vector.extent, c[self.vector.inner] * lanes)
+        columns = whole_and_cut(self.vector.extent, c[self.vector.inner] * lanes)
         outer = float(prod(extent for _, extent in self.outer))
         steps, tiles, sums = 0.0 * one, 0.0 * one, 0.0 * one
         for *sides, (count, width) in product(*rows, columns):
@@ -300,7 +300,7 @@ class ProductModel(TileModel):
         return np.asarray(found + self.packed * (each + PACKED_FAR_CYCLES * far))
 
 
-def _whole_and_cut(extent: int, size: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+def whole_and_cut(extent: Array | int, size: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     """The numbers of whole tiles and of cut ones along an axis, one at most, and how long they are."""
     left = extent % size
     return (extent // size, size), (np.sign(left), left)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from typing import ClassVar
 
 import numpy.typing as npt
@@ -27,6 +28,7 @@ from ...passes.schedule.set_scope import SetScope
 from ...passes.schedule.transform_layout import TransformLayout
 from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
+from ..estimates.cpu_attention_model import CpuAttentionModel
 from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Derived, Hole
@@ -34,23 +36,21 @@ from ..sketch.rule import SketchRule
 from ..structure.attention import AttentionBlocks, find_attention
 from ..structure.strides import lanes_of_block, output_bytes
 from ._choices import up_to
+from ._copied_lines import in_lanes
 from ._rounded_weights import with_rounded_weights
+from ._turned_epilogue import TURNED_BYTES
 
 TERMS = (64, 128, 256, 512)
-"""Keys of a block. 12 heads of 512 x 512 x 64 take 12.8 ms in blocks of 256, 13.7 in blocks of 128 (one core of an AMD
-EPYC, Zen 3, processor time, medians of alternating rounds, as below). Where queries see no key behind them, blocks of
-which nothing is left are skipped: 12 heads of 512 x 512 x 64 take 14.6, 14.0 and 14.3 ms in blocks of 64, 128 and 256,
-and 16.7 all at a time; 4 of 1024 x 1024 x 64 take 11.1, 14.5, 15.7 and 19.5."""
-CAUSAL_TERMS = 128
-"""Keys of a block that is tried first there, of 12 heads of 512 the fastest, where 64 is of 4 heads of 1024."""
-TILE = (2, 4, 6, 8)
-"""Keys, or elements of a value, of a register tile: with 2 vectors of queries 11.8 ms for 4, 12.6 for 6 of them."""
-VECTORS = (1, 2, 4)
-"""Vectors of queries of a register tile: 15.7 ms for 1 (and 8 keys), 11.8 for 2 (and 4), 14.0 for 4 (and 2)."""
-TILES = (1, 2, 4, 8)
-"""Register tiles of queries that a task has: 11.9, 11.8, 12.8 and 14.5 ms."""
-KEPT_ROWS = 2
-"""Rows as long as there are keys that a task keeps for each query: scores and exponentials."""
+"""Keys of a block. Where queries see no key behind them, blocks of which nothing is left are skipped: 12 heads of 512 x
+512 x 64 take 14.6, 14.0 and 14.3 ms in blocks of 64, 128 and 256, and 16.7 all at a time; 4 of 1024 x 1024 x 64 take
+11.1, 14.5, 15.7 and 19.5 (one core of an AMD EPYC, Zen 3, medians of alternating rounds)."""
+TILE = (2, 3, 4, 5, 6, 8, 12)
+"""Keys, or elements of a value, of a register tile."""
+VECTORS = (1, 2, 3, 4, 5, 6, 7)
+"""Vectors of queries of a register tile: five for 77 queries in vectors of 16, which four and eight do not divide. 8
+heads of these take 65 us so, 78 in tiles of three, 93 before in tiles of one (one core of a Zen 5, onnxruntime 88)."""
+TILES = (1, 2, 3, 4, 8)
+"""Register tiles of queries that a task has."""
 
 
 class Attention(SketchRule):
@@ -94,6 +94,7 @@ class AttentionPlan:
     keys: Hole
     columns: Hole
     terms: Hole | None
+    model: CpuAttentionModel
 
     def limit(self, c: Columns) -> npt.NDArray[np.bool_]:
         """Register tiles that fit the registers, and tasks that are not mostly beyond the last query."""
@@ -105,7 +106,10 @@ class AttentionPlan:
 
 
 def plan_attention(block: BlockOp, target: Target) -> list[AttentionPlan]:
-    """Plan the attention whose last block is given, what is tried first in front; none for another block."""
+    """Plan the attention whose last block is given, with all keys at a time and in blocks; none for another block.
+
+    What is tried first their estimates say.
+    """
     found, lanes = find_attention(block), lanes_of_block(block, target)
     if found is None or lanes < 2 or found.row_extent < lanes or not _may_be_packed(block, found):
         return []
@@ -113,30 +117,36 @@ def plan_attention(block: BlockOp, target: Target) -> list[AttentionPlan]:
     columns = next(a.extent for a in block.axes if a.name == found.columns)
     vectors = Hole.near(f"{name}_vectors", up_to(VECTORS, -(-found.row_extent // lanes)), 2, "vector")
     tiles = Hole.near(f"{name}_tiles", up_to(TILES, -(-found.row_extent // (lanes * vectors.default))), 2)
-    whole = AttentionPlan(
+    keys = Hole.near(f"{name}_keys", up_to(TILE, found.key_extent), 4, "unroll")
+    parts = Hole.near(f"{name}_columns", up_to(TILE, columns), 4, "unroll")
+    model = CpuAttentionModel(
         target,
-        found,
+        prod(a.extent for a in block.axes if not a.reduce and a.name not in (found.columns, found.rows[name])),
+        found.row_extent,
+        found.key_extent,
+        (prod(a.extent for a in _scores(block, found).axes if a.reduce), columns),
         lanes,
-        vectors,
-        tiles,
-        Derived.of(f"{name}_rows", lambda c: lanes * c[vectors.name] * c[tiles.name], (vectors, tiles)),
-        Hole.near(f"{name}_keys", up_to(TILE, found.key_extent), 4, "unroll"),
-        Hole.near(f"{name}_columns", up_to(TILE, columns), 4, "unroll"),
-        None,
+        output_bytes(block),
+        (vectors.name, tiles.name, keys.name, parts.name),
+        ends_early=found.ends_early,
     )
+    rows = Derived.of(f"{name}_rows", lambda c: lanes * c[vectors.name] * c[tiles.name], (vectors, tiles))
+    whole = AttentionPlan(target, found, lanes, vectors, tiles, rows, keys, parts, None, model)
     choices = tuple(n for n in TERMS if n < found.key_extent)
     if not choices:
         return [whole]
-    blocks = replace(whole, terms=Hole.near(f"{name}_terms", choices, CAUSAL_TERMS if found.ends_early else 256))
-    kept = KEPT_ROWS * found.key_extent * whole.rows.default * output_bytes(block)
-    return [blocks, whole] if found.ends_early or kept > target.l2_bytes else [whole, blocks]
+    terms = Hole(f"{name}_terms", choices, choices[-1])
+    return [whole, replace(whole, terms=terms, model=replace(model, terms=terms.name))]
 
 
 def _may_be_packed(block: BlockOp, found: AttentionBlocks) -> bool:
     """True where the scores read queries at axes of theirs."""
-    scores = next(b for b in blocks_in(function_of(block)) if b.block_name == found.scores)
-    load = next(load for load in scores.loads if buffer_name(load.buffer) == found.queries)
+    load = next(load for load in _scores(block, found).loads if buffer_name(load.buffer) == found.queries)
     return all(e.as_axis() is not None for e in load.indices.data)
+
+
+def _scores(block: BlockOp, found: AttentionBlocks) -> BlockOp:
+    return next(b for b in blocks_in(function_of(block)) if b.block_name == found.scores)
 
 
 @dataclass(frozen=True)
@@ -159,6 +169,8 @@ def _write(draft: Draft, plan: AttentionPlan) -> None:
     if plan.terms is not None:
         draft.add(plan.terms)
     draft.limits.append(plan.limit)
+    draft.models.append(plan.model)
+    draft.sure += 1
     made, total = _over_blocks_of_keys(draft, plan), plan.parts.total
     whole = replace(plan, parts=_with_axes(plan.parts, made))
     parts = whole.parts
@@ -177,7 +189,7 @@ def _write(draft: Draft, plan: AttentionPlan) -> None:
     if plan.terms is not None:
         _rows_last(draft, made.running, parts.rows[total])
         _vectors(draft, made.running, plan.lanes)
-    _vectors(draft, total, plan.lanes)
+    _store(draft, plan)
     _launch(draft, total, task, plan.target)
 
 
@@ -207,6 +219,25 @@ def _in_tasks(draft: Draft, plan: AttentionPlan, made: _Blocks) -> tuple[str, st
     task, rest = draft.split(total, row, (0, plan.rows))
     draft.order(total, [*_before(draft, total, task), task, *draft.loops(total, below=rest), rest])
     return task, task if plan.terms is None else _carried(draft, made.running, task, row)
+
+
+def _store(draft: Draft, plan: AttentionPlan) -> None:
+    """Store results along values, of so many neighbouring queries that loads of sums are turned in registers.
+
+    Along queries where values are shorter than a vector.
+    """
+    total, columns = plan.parts.total, plan.parts.columns
+    block = draft.block(total)
+    extent = next(a.extent for a in block.axes if a.name == columns)
+    if extent < plan.lanes or block.write_indices[0][-1].as_axis() != columns:
+        _vectors(draft, total, plan.lanes)
+        return
+    *_, column, row = draft.loops(total)
+    rows = draft.split(total, row, (0, TURNED_BYTES // output_bytes(block)))
+    parts = draft.split(total, column, (0, plan.lanes))
+    draft.order(total, [rows[0], parts[0], rows[1], parts[1]])
+    draft.do(Unroll, block=total, loop=rows[1])
+    draft.do(Vectorize, block=total, loop=parts[1])
 
 
 def _launch(draft: Draft, total: str, task: str, target: Target) -> None:
@@ -294,7 +325,7 @@ def _pack_queries(draft: Draft, plan: AttentionPlan, task: str) -> None:
     others = (str(e.as_axis()) for e in load.indices.data if e.as_axis() != row)
     draft.do(CacheRead, block=scores, buffer=buffer, scope="global", layout=(*others, row), label=label)
     draft.do(ComputeAt, block=label, loop=task, unit_loops=True)
-    _vectors(draft, label, plan.lanes)
+    in_lanes(draft, label, plan.lanes)
 
 
 def _turn_masks(draft: Draft, name: str, row: str) -> None:

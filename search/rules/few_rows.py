@@ -24,7 +24,7 @@ from ..structure.anchor import Anchor, Operand, anchors_in, find_anchor
 from ._ahead import may_be_packed_ahead
 from ._best_defaults import with_best_defaults
 from ._choices import up_to
-from ._lanes import lanes_of, threads_pay
+from ._lanes import is_costly, lanes_of, threads_pay
 from ._row_lanes import rows_as_lanes
 
 MOST_ROWS = 32
@@ -131,7 +131,11 @@ def _written(draft: Draft, block: str, target: Target) -> Draft | None:
 
 
 def _write(draft: Draft, plan: DotPlan, target: Target) -> None:
-    """Apply all steps: a tile's partial sums in lanes, then their sums, then what takes these."""
+    """Apply all steps: a tile's partial sums in lanes, then their sums, then what takes these.
+
+    Results of a tile are no vector, so that what takes long of each, as gelu does, is left to lanes behind all tiles:
+    there are few.
+    """
     block = plan.block
     draft.add(plan.rows, plan.columns, plan.width)
     task, column = draft.split(block, plan.column, (0, plan.columns))
@@ -151,7 +155,7 @@ def _write(draft: Draft, plan: DotPlan, target: Target) -> None:
         for loop in tile:
             draft.do(Unroll, block=name, loop=loop)
     draft.do(SetScope, block=partial, scope="local")
-    if plan.epilogue is not None:
+    if plan.epilogue is not None and not is_costly(draft.block(plan.epilogue)):
         draft.do(SetScope, block=block, scope="local")
         draft.do(ReverseComputeAt, block=plan.epilogue, loop=inside)
         draft.settled.add(plan.epilogue)

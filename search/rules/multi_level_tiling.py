@@ -11,8 +11,7 @@ from typing import ClassVar, TypeAlias
 
 from ...dialects.buffers import buffer_shape
 from ...dialects.element import element_bytes
-from ...dialects.loop import ForOp
-from ...dialects.target import LINE_BYTES, Target
+from ...dialects.target import Target
 from ...passes.analysis.access import writers
 from ...passes.analysis.nest import buffer_name
 from ...passes.analysis.views import is_view, keeps_rows
@@ -34,21 +33,21 @@ from ...passes.schedule.vectorize import Vectorize
 from ..estimates.cache_traffic import KEPT
 from ..estimates.tile_model import PACK_CYCLES, TileModel
 from ..sketch.draft import Draft
-from ..sketch.hole import Derived, Number
+from ..sketch.hole import Derived
 from ..sketch.rule import SketchRule
 from ..structure.anchor import Anchor, Operand
 from ..structure.padding import padded_windows
-from ..structure.strides import WIDEST_STRIDE, accesses, output_bytes
 from ._ahead import pack_ahead
 from ._as_read import lay_as_read
 from ._copied_ahead import cycles_ahead
+from ._copied_lines import in_lanes
 from ._lanes import is_costly, sharing_pays
 from ._pixels_apart import copy_pixels, turn_pixels
 from ._structures import tile_anchors
 from ._tile_limits import block_limits
 from ._tile_model import tile_model
 from ._tile_plan import TilePlan, plan_tiles
-from ._tile_variants import SHORTEST_LINE, Variant, direct_variant, is_product, variants
+from ._tile_variants import Variant, direct_variant, is_product, variants
 from ._turned import TURNED_BYTES
 from ._turned_epilogue import turning_cycles
 from .injective import has_lanes, spread
@@ -56,13 +55,6 @@ from .strided_phases import reads_phases
 
 Part: TypeAlias = "str | list[str | Derived]"
 """Of a layout: an axis, or a part of one."""
-_TRANSPOSED_BYTES = LINE_BYTES
-"""So much of each row of an operand, a line, is laid out at a time, and transposed in registers.
-
-Where rows are powers of two apart they share a few places of the first-level cache, and a vector of lanes would load
-all their lines anew for each column (one core of an AMD EPYC, Zen 3; a product of 64 x 1024 with a weight of 1024 rows:
-12.8 ms so, 2.5 ms in copies of a line, 1.7 ms in oneDNN). Copies of a line, element by element, took 3.6 ms of the 8.6
-of a product of 128 x 768 with 3072 rows on an Emerald Rapids, which transposed takes 5.5 in all, PyTorch 6.3."""
 
 
 class MultiLevelTiling(SketchRule):
@@ -157,7 +149,7 @@ def _write(draft: Draft, plan: TilePlan) -> Iterator[TileModel]:
     if plan.pixels is not None:
         draft.do(ComputeAt, block=pixels, loop=loops.tasks, unit_loops=True)
         turn_pixels(draft, pixels, plan.anchor, plan.variant.vector[-1].name)
-        _in_lanes(draft, pixels, plan.lanes)
+        in_lanes(draft, pixels, plan.lanes)
     if plan.is_parallel:
         draft.do(Parallel, block=plan.block, loop=loops.tasks)
     if plan.stored_lanes is not None:  # lanes that are off would be of the next task
@@ -363,7 +355,7 @@ def _place(draft: Draft, plan: TilePlan, loops: _TileLoops, panel: str) -> None:
     if plan.variant.panel != "root":
         draft.do(ComputeAt, block=panel, loop=loops.blocks, unit_loops=True)  # a panel may be one lane wide
     width = plan.turned if plan.still is not None and panel == f"{plan.still.name}_panel" else plan.lanes
-    _in_lanes(draft, panel, width)
+    in_lanes(draft, panel, width)
     if (
         plan.variant.panel == "root"
         and plan.is_parallel
@@ -372,45 +364,3 @@ def _place(draft: Draft, plan: TilePlan, loops: _TileLoops, panel: str) -> None:
         around = draft.loops(panel)
         outer = around[: max(1, min(2, len(around) - 1))]
         draft.do(Parallel, block=panel, loop=draft.fuse(panel, outer))
-
-
-def _in_lanes(draft: Draft, panel: str, width: Number | None) -> None:
-    """Write what has been laid out in vectors, or line by line."""
-    line = _line(draft, panel)
-    lanes = draft.loops(panel)[-1]
-    draft.do(Split, block=panel, loop=lanes, factors=(0, width))
-    if line is not None:
-        _copy_lines(draft, panel, *line)
-    draft.do(Vectorize, block=panel, loop=f"{lanes}1")
-
-
-def _line(draft: Draft, panel: str) -> tuple[list[ForOp], int] | None:
-    """The loops around a panel's lanes along which its operand is contiguous, for a line of a cache, and its elements.
-
-    None where neighbouring lanes are neighbours in the operand too, or nearly: vectors are loaded there.
-    """
-    block = draft.block(panel)
-    *around, lane = block.enclosing_loops
-    reads = [access for access in accesses(block) if not access.is_write]
-    across = reads[0].step(lane.loop_name) if len(reads) == 1 else None
-    if across is None or abs(across) <= WIDEST_STRIDE:
-        return None
-    most = _TRANSPOSED_BYTES // output_bytes(block)
-    steps = {reads[0].step(loop.loop_name): loop for loop in around if loop.size > 1}
-    run: list[ForOp] = []
-    elements = 1
-    while elements < most and elements in steps:
-        run.insert(0, steps[elements])
-        elements *= steps[elements].size
-    return (run, most) if elements >= SHORTEST_LINE else None
-
-
-def _copy_lines(draft: Draft, panel: str, run: list[ForOp], most: int) -> None:
-    """Copy lines of the operand's at a time, one for each lane: the loops that run through them written out."""
-    *_, lane, lanes = draft.loops(panel)
-    first, *rest = [loop.loop_name for loop in run]
-    inner = prod(loop.size for loop in run[1:])
-    _, first = draft.split(panel, first, (0, -(-most // inner)))
-    draft.order(panel, [lane, first, *rest, lanes])
-    for name in (first, *rest):
-        draft.do(Unroll, block=panel, loop=name)

@@ -18,6 +18,11 @@ def dense(rows: int, terms: int, columns: int, dtype: str = "float32", constant:
     return [data, weight, bias, topi.nn.relu(topi.dense(data, weight, bias))]
 
 
+def activated(rows: int, terms: int, columns: int) -> list[te.Tensor]:
+    data, weight, bias, _ = dense(rows, terms, columns)
+    return [data, weight, bias, topi.nn.gelu(topi.dense(data, weight, bias))]
+
+
 def scores(heads: int, rows: int, columns: int) -> list[te.Tensor]:
     q, k = te.placeholder((heads, rows, 64), name="q"), te.placeholder((heads, columns, 64), name="k")
     return [q, k, topi.batch_matmul(q, k, transpose_b=True)]
@@ -39,6 +44,7 @@ def one_pixel() -> list[te.Tensor]:
 FITTING: dict[str, Callable[[], list[te.Tensor]]] = {
     "one row": lambda: dense(1, 200, 37),
     "odd rows": lambda: dense(5, 77, 41),
+    "activated": lambda: activated(5, 77, 41),
     "doubles": lambda: dense(3, 40, 19, "float64"),
     "batched": lambda: scores(3, 1, 21),
     "batched rows": lambda: scores(2, 6, 11),
@@ -62,6 +68,14 @@ def test_dot_products_are_right(name: str) -> None:
 
 def test_one_row_is_never_packed_without_a_search() -> None:
     assert lw.SearchTask(lambda: dense(1, 512, 256), target=CPU).sketches[0].name == "dots"
+
+
+def test_what_takes_long_of_each_result_is_in_lanes_behind_all_tiles() -> None:
+    def of_dots(tensors: list[te.Tensor]) -> str:
+        return next(s.template for s in lw.SearchTask(lambda: tensors, target=CPU).sketches if s.name == "dots")
+
+    assert 'lw-vectorize{block="T_gelu"' in of_dots(activated(5, 77, 41))
+    assert 'lw-reverse-compute-at{block="T_relu"' in of_dots(dense(5, 77, 41)), "a maximum takes no longer so"
 
 
 def test_a_convolution_of_one_pixel_is_a_row_too() -> None:

@@ -307,3 +307,33 @@ func.func @padding(%x: memref<64x10xf32> {lw.name = "x"}, %w: memref<64x16xf32> 
 // CHECK: lw_loop.block c$start
 // CHECK-NOT: lw_loop.if
 // CHECK: lw_loop.block c (
+// -----
+
+// Lanes go across the rows that they are copied from, and columns are side by side: rows are transposed. Whole blocks of
+// tiles ask nothing, and each tile of the others has a version for the lanes of the last one.
+
+func.func @turned(%x: memref<37x32xf32> {lw.name = "x"}, %p: memref<2x32x32xf32> {lw.name = "p", lw.output}) {
+  lw_loop.for j0 in 2 {
+    lw_loop.for j1 in 2 {
+      lw_loop.for k0 in 8 {
+        lw_loop.for k1 in 4 unrolled {
+          lw_loop.for j2 in 16 vectorized {
+            lw_loop.block p (o in 2 = j0, k in 32 = k0 * 4 + k1, j in 32 = j1 * 16 + j2) writes %p[o, k, j] : memref<2x32x32xf32> {
+              %0 = lw_loop.load %x[o * 32 + j, k] where (36 - o * 32 - j >= 0) : memref<37x32xf32>
+              lw_te.yield %0 : f32
+            }
+          }
+        }
+      }
+    }
+  }
+  func.return
+}
+
+// CHECK: func.func @turned
+// CHECK-NEXT: lw_loop.for j0 in 2 {
+// CHECK-NEXT: lw_loop.versions (36 - j0 * 32 - j1 * 16 - j2 >= 0) {
+// CHECK-NEXT: lw_loop.for j1 in 2 {
+// CHECK-NEXT: lw_loop.for k0 in 8 {
+// CHECK-NEXT: lw_loop.versions (36 - j0 * 32 - j1 * 16 - j2 >= 0) {
+// CHECK-NEXT: lw_loop.for k1 in 4 unrolled {
