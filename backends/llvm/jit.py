@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
+from ...storage.binary_cache import BinaryCache
+from ...storage.folders import cache_folder
 from ..missing import MissingRequirement
 from .cpu import CpuFeatures, architecture, cpu_for
 from .half import conversion_functions, conversion_symbols
@@ -57,7 +59,7 @@ def _initialize_all() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def _machine(cpu: CpuFeatures, jit: bool = True, level: int = 3) -> Any:
+def _machine(cpu: CpuFeatures, jit: bool = True) -> Any:
     """Return what makes code for a CPU, to be loaded here unless told otherwise; MissingTarget where LLVM has none."""
     import llvmlite.binding as llvm
 
@@ -69,7 +71,7 @@ def _machine(cpu: CpuFeatures, jit: bool = True, level: int = 3) -> Any:
     except RuntimeError as error:
         raise MissingTarget(f"LLVM here was built without {cpu.arch}: {error}") from error
     return target.create_target_machine(
-        cpu=cpu.name, features=cpu.flags, opt=level, reloc="pic", codemodel="default", jit=jit
+        cpu=cpu.name, features=cpu.flags, opt=3, reloc="pic", codemodel="default", jit=jit
     )
 
 
@@ -95,10 +97,8 @@ class Compiled:
     assembly: str
 
 
-def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = None, quick: bool = False) -> Compiled:
+def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = None) -> Compiled:
     """Optimize LLVM IR text and emit an object file to load; with `texts` also the optimized IR and the assembly.
-
-    `quick` leaves out all that makes code better, and takes a third of the time.
 
     The code is for this CPU unless another one is given, of any architecture; MissingTarget where LLVM has it not.
     Loop and SLP vectorizers and unrolling are off: the schedule has decided these.
@@ -108,14 +108,13 @@ def compile_text(source: str, texts: bool = False, cpu: CpuFeatures | None = Non
     cpu = cpu or cpu_for()
     _check_assembly((source,), cpu)
     with _LOCK:
-        machine = _machine(cpu, jit=cpu.arch == architecture(), level=0 if quick else 3)
+        machine = _machine(cpu, jit=cpu.arch == architecture())
         context = llvm.create_context()
         module = llvm.parse_assembly(source, context)
         try:
             module.triple = machine.triple
             module.data_layout = str(machine.target_data)
-            if not quick:
-                _optimize(module, machine)
+            _optimize(module, machine)
             optimized = str(module) if texts else ""
             with _long_expressions_left() if len(source) >= _LONG_SOURCE else nullcontext():
                 object_code = machine.emit_object(module)
@@ -241,8 +240,21 @@ class LoadedSymbols:
         self._engine.detach()
 
 
-def kept_function(source: str, symbol: str, kind: Callable[[int], Made], quick: bool = False) -> Made:
-    """Return a function of LLVM IR text, as a ctypes type makes it of an address; it stays until the process ends."""
-    code = LoadedSymbols(compile_text(source, quick=quick).object_code, (symbol,))
+def kept_function(source: str, symbol: str, kind: Callable[[int], Made]) -> Made:
+    """Return a function of LLVM IR text, as a ctypes type makes it of an address; it stays until the process ends.
+
+    Its object code is kept on disk: that of what runs programs and changes rows takes 45 ms to make, 3 to load.
+    """
+    import llvmlite
+
+    cpu = cpu_for()
+    store = BinaryCache(cache_folder("functions"))
+    key = (source, cpu.name, cpu.flags, llvmlite.__version__)
+    if (found := store.get(key)) is not None:
+        object_code = found[1]
+    else:
+        object_code = compile_text(source).object_code
+        store.put(key, "", object_code)
+    code = LoadedSymbols(object_code, (symbol,))
     code.keep()
     return kind(code.addresses[symbol])

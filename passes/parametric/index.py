@@ -54,12 +54,13 @@ Atom: TypeAlias = "str | Quotient | Remainder | Unknown"
 class Index:
     """`const + sum(coefficient * atom)` over names of loops or iterators; equal where built from equal parts."""
 
-    __slots__ = ("_names", "const", "terms")
+    __slots__ = ("_hash", "_names", "const", "terms")
 
     def __init__(self, terms: tuple[tuple[Atom, Size], ...], const: Size = 0) -> None:
         self.terms = terms
         self.const = const
         self._names: frozenset[str] | None = None
+        self._hash: int | None = None
 
     @property
     def names(self) -> frozenset[str]:
@@ -79,7 +80,9 @@ class Index:
         return Index((), value)
 
     def __hash__(self) -> int:
-        return hash((self.terms, self.const))
+        if self._hash is None:
+            self._hash = hash((self.terms, self.const))
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Index) and self.terms == other.terms and self.const == other.const

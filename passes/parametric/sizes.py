@@ -137,6 +137,11 @@ class Sizes:
         return self._column(number.name) if isinstance(number, OpenNumber) else number
 
 
+def _largest_divisor(count: Number, most: Number) -> int:
+    count, most = int(count), int(most)
+    return next((n for n in range(min(count, most), 0, -1) if count % n == 0), 0)
+
+
 NUMBERS: dict[str, Callable[..., Number]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -147,6 +152,7 @@ NUMBERS: dict[str, Callable[..., Number]] = {
     "minimum": min,
     "maximum": max,
     "gcd": lambda a, b: math.gcd(int(a), int(b)),
+    "divisor": _largest_divisor,
     "less": lambda a, b: float(a < b),
     "equal": lambda a, b: float(a == b),
     "at_most": lambda a, b: float(a <= b),
@@ -281,6 +287,11 @@ def ceil_div(a: Size, b: Size) -> Size:
 def gcd(a: Size, b: Size) -> Size:
     """The greatest common divisor of whole numbers; that of 0 and b is b."""
     return _two("gcd", a, b)
+
+
+def largest_divisor(a: Size, most: Size) -> Size:
+    """The largest number up to `most` that divides a whole number."""
+    return _two("divisor", a, most)
 
 
 def absolute(a: Size) -> Size:

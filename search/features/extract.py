@@ -186,8 +186,8 @@ def _tile_bytes(view: StageView) -> Size:
     result: Size = 0
     found: Size = 0
     touched: Size = total([m.element_bytes for m in view.movements])
-    for loop, parts in view.suffixes:
-        touched = total(parts)
+    for loop, together in view.touched:
+        touched = together
         if loop in view.body:
             continue
         is_it = negated(found) * less(1, loop.extent)
@@ -203,13 +203,13 @@ def _loops(view: StageView) -> Values:
     """The loops one by one, from the innermost outwards, whether they have more than one iteration or not."""
     reducing = view.stage.loop_names(reduce=True)
     body = set(view.body)
-    outside = [(loop, parts) for loop, parts in view.suffixes if loop not in body]
+    outside = [(loop, touched) for loop, touched in view.touched if loop not in body]
     values: Values = {}
     for level in range(LEVELS):
-        loop, parts = outside[level] if level < len(outside) else (None, [])
+        loop, touched = outside[level] if level < len(outside) else (None, 0)
         values[f"extent{level}"] = _slog(loop.extent if loop is not None else 1)
         values[f"reduces{level}"] = float(loop is not None and loop.name in reducing)
-        values[f"bytes{level}"] = _slog(total(parts))
+        values[f"bytes{level}"] = _slog(touched)
     tiles = view.loops_of("unrolled")[::-1]
     for level in range(TILE):
         values[f"tile{level}"] = _slog(tiles[level].extent if level < len(tiles) else 1)
@@ -280,14 +280,14 @@ def _reuse(view: StageView, movement: Movement) -> Values:
     touched: Size = 0
     inside: Size = 1
     inner: Size = total([m.element_bytes for m in view.movements])
-    for loop, parts in view.suffixes:
+    for loop, together in view.touched:
         repeats = negated(found) * negated(movement.moved(loop)) * less(1, loop.extent)
         count = where(repeats, loop.extent, count)
         iterations = where(repeats, inside, iterations)
         touched = where(repeats, inner, touched)
         found = maximum(found, repeats)
         inside = inside * loop.extent
-        inner = total(parts)
+        inner = together
     return {"found": found, "count": count, "iterations": iterations, "bytes": touched}
 
 

@@ -7,7 +7,7 @@ from ...dialects.target import WARP, WIDEST_ACCESS_BYTES
 from ...passes.parametric.nest import Loop
 from ...passes.parametric.sizes import Size, equal, less, maximum, minimum, negated, where
 from .machine import SECTOR_BYTES
-from .movement import Movement
+from .movement import Movement, once
 from .view import StageView
 
 
@@ -17,12 +17,14 @@ def warp_loop(view: StageView) -> Loop | None:
     return found[-1] if found else None
 
 
+@once
 def vector_step(view: StageView, movement: Movement) -> Size:
     """By how many elements an access moves from lane to lane; 0 where there are no lanes."""
     lanes = view.loops_of("lane")
     return movement.address_step(lanes[-1]) if lanes else 0
 
 
+@once
 def vector_width(view: StageView, movement: Movement) -> Size:
     """Elements of one load or store: the lanes where they lie side by side, else 1."""
     lanes = view.loops_of("lane")
@@ -31,6 +33,7 @@ def vector_width(view: StageView, movement: Movement) -> Size:
     return where(equal(vector_step(view, movement), 1), lanes[-1].extent, 1)
 
 
+@once
 def sectors(view: StageView, movement: Movement) -> Size:
     """32-byte sectors that one request of a warp touches; 1 where all threads read the same.
 
@@ -50,6 +53,7 @@ def sectors(view: StageView, movement: Movement) -> Size:
     return minimum(count, 2 * WARP)
 
 
+@once
 def bank_conflicts(view: StageView, movement: Movement) -> Size:
     """Count the repeats of a warp's request to shared memory for threads that want different words of a bank.
 
@@ -71,6 +75,7 @@ def bank_conflicts(view: StageView, movement: Movement) -> Size:
     return ways
 
 
+@once
 def distinct_parts(view: StageView, movement: Movement) -> Size:
     """The least parts that a warp's request to shared memory is served in: words that differ, as many as banks a part.
 

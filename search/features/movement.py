@@ -6,7 +6,9 @@ their form, which differs between the IR of one candidate and the expressions fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import update_wrapper
+from typing import Any
 
 from ...passes.parametric.index import Index
 from ...passes.parametric.nest import Access, Loop, Stage
@@ -31,9 +33,9 @@ class StageMovement:
             places = self._places[loop.name, key] = self._start | moved
         return places
 
-    def moves(self, index: Index, loop: Loop) -> bool:
-        """True where an index over iterators may change with a loop."""
-        return any(loop.name in self._bound[n].names for n in index.names)
+    def names(self, index: Index) -> frozenset[str]:
+        """The loops that an index over iterators may change with."""
+        return frozenset().union(*(self._bound[n].names for n in index.names))
 
     @property
     def start(self) -> dict[str, Size]:
@@ -54,6 +56,10 @@ class Movement:
         self.strides = access.buffer.strides
         self.shape = access.buffer.shape
         self._start = [e.at(of.start) for e in access.indices]
+        self._names = [of.names(e) for e in access.indices]
+        self._moved: dict[str, Size] = {}
+        self.known: dict[Callable[..., Size], Size] = {}
+        """Results of functions marked `once` for the access."""
         self._reach: dict[str, list[Size]] = {loop.name: self._reach_of(loop) for loop in of.loops}
         self._step: dict[tuple[str, int], Size] = {}
 
@@ -64,8 +70,8 @@ class Movement:
     def _changes(self, loop: Loop, key: int, value: Size) -> list[Size]:
         place = self.of.at(loop, key, value)
         return [
-            e.at(place) - s if self.of.moves(e, loop) else 0
-            for e, s in zip(self.access.indices, self._start, strict=True)
+            e.at(place) - s if loop.name in names else 0
+            for e, s, names in zip(self.access.indices, self._start, self._names, strict=True)
         ]
 
     def _reach_of(self, loop: Loop) -> list[Size]:
@@ -73,7 +79,7 @@ class Movement:
 
         Where an index wraps around, it is what the first step says, up to the extent of the dimension.
         """
-        if is_one(loop.extent):
+        if is_one(loop.extent) or not any(loop.name in names for names in self._names):
             return [0] * len(self.shape)
         last = loop.extent - 1
         ends = self._changes(loop, _END, last)
@@ -101,7 +107,10 @@ class Movement:
 
     def moved(self, loop: Loop) -> Size:
         """1 where the access moves with a loop at all, else 0."""
-        return minimum(1, total(self._reach[loop.name]))
+        found = self._moved.get(loop.name)
+        if found is None:
+            found = self._moved[loop.name] = minimum(1, total(self._reach[loop.name]))
+        return found
 
     def different(self, loop: Loop) -> Size:
         """The iterations of a loop in which the access is at another place: its extent or 1."""
@@ -120,12 +129,14 @@ class Footprint:
         self._movement = movement
         self._spans: list[Size] = [1] * len(movement.shape)
         self._different: Size = 1
+        self._elements: Size | None = None
 
     def grow(self, loop: Loop) -> None:
         """Let one more loop run."""
         reach = self._movement.reach(loop)
         self._spans = [s + r for s, r in zip(self._spans, reach, strict=True)]
         self._different = self._different * self._movement.different(loop)
+        self._elements = None
 
     @property
     def spans(self) -> list[Size]:
@@ -135,7 +146,9 @@ class Footprint:
     @property
     def elements(self) -> Size:
         """Elements touched: those of the box, and no more than there are iterations that move the access."""
-        return minimum(product(self.spans), self._different)
+        if self._elements is None:
+            self._elements = minimum(product(self.spans), self._different)
+        return self._elements
 
     @property
     def size_bytes(self) -> Size:
@@ -157,6 +170,21 @@ class Footprint:
         """Cache lines touched, about: each run of neighbours begins one, and fills more."""
         run_bytes = self.run * self._movement.element_bytes
         return self.elements / self.run * (1 + (run_bytes - 1) // line_bytes)
+
+
+OfAccess = Callable[[Any, Movement], Size]
+
+
+def once(function: OfAccess) -> OfAccess:
+    """The function of a stage's view and of one of its accesses, computed once for each."""
+
+    def asked(view: Any, movement: Movement) -> Size:
+        found = movement.known.get(function)
+        if found is None:
+            found = movement.known[function] = function(view, movement)
+        return found
+
+    return update_wrapper(asked, function)
 
 
 def footprint(movement: Movement, loops: Iterable[Loop]) -> Footprint:

@@ -8,7 +8,7 @@ from ...dialects.target import WARP
 from ...passes.parametric.sizes import Size, ceil_div, equal, less, maximum, minimum, total, where
 from .lanes import bank_conflicts, distinct_parts, sectors, vector_step, vector_width
 from .machine import SECTOR_BYTES, Machine, machine_of
-from .movement import Movement
+from .movement import Movement, once
 from .occupancy import KernelLaunch
 from .view import NestView, StageView
 
@@ -52,6 +52,7 @@ def unique_bytes(view: StageView, movement: Movement) -> Size:
 _ALL = ("block", "parallel", "thread", "vthread", "serial", "unrolled", "lane")
 
 
+@once
 def body_requests(view: StageView, movement: Movement) -> Size:
     """Loads or stores of one run of the straight-line code: a vector where its lanes lie side by side."""
     elements = view.body_footprints[view.movements.index(movement)].elements
@@ -89,11 +90,11 @@ def traffic(view: StageView, cache_bytes: int) -> Size:
     """Bytes into a cache: in the outermost loop whose data fits it, that data once for each iteration around."""
     result: Size = view.iterations * total([m.element_bytes for m in view.movements])
     inside: Size = 1
-    for loop, touched in view.suffixes:
-        if loop in view.loops_of("block", "parallel"):
+    apart = view.loops_of("block", "parallel")
+    for loop, together in view.touched:
+        if loop in apart:
             break
         inside = inside * loop.extent
-        together = total(touched)
         result = where(less(together, cache_bytes), together * (view.iterations / inside), result)
     return result
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from ...dialects.loop_notes import JOIN, PIPELINE_STAGES
 from ...passes.parametric.nest import Buffer, Loop, Nest, Stage
 from ...passes.parametric.placement import kept_part
-from ...passes.parametric.sizes import Size, product
+from ...passes.parametric.sizes import Size, product, total
 from ...passes.parametric.stages import stage_iterator
 from .movement import Footprint, Movement, StageMovement, footprint
 
@@ -53,20 +53,31 @@ class StageView:
         self.number = number
         self.loops = running_loops(stage)
         self.by_role: dict[str, list[Loop]] = {}
-        for loop in self.loops:
-            self.by_role.setdefault(role(loop), []).append(loop)
+        self._roles = [role(loop) for loop in self.loops]
+        for loop, own in zip(self.loops, self._roles, strict=True):
+            self.by_role.setdefault(own, []).append(loop)
+        self._loops_of: dict[tuple[str, ...], list[Loop]] = {}
+        self._extent_of: dict[tuple[str, ...], Size] = {}
+        self._footprints: dict[tuple[int, tuple[str, ...]], Footprint] = {}
         self._movement = StageMovement(stage, self.loops)
         self.movements = [Movement(self._movement, a) for a in stage.accesses]
         self.writes = self.movements[: len(stage.writes)]
         self.loads = self.movements[len(stage.writes) :]
 
     def loops_of(self, *roles: str) -> list[Loop]:
-        """The loops with one of the roles, outermost first."""
-        return [x for x in self.loops if role(x) in roles]
+        """The loops with one of the roles, outermost first; nobody may change the list."""
+        found = self._loops_of.get(roles)
+        if found is None:
+            pairs = zip(self.loops, self._roles, strict=True)
+            found = self._loops_of[roles] = [loop for loop, own in pairs if own in roles]
+        return found
 
     def extent_of(self, *roles: str) -> Size:
         """The product of the extents of the loops with one of the roles."""
-        return product([x.extent for x in self.loops_of(*roles)])
+        found = self._extent_of.get(roles)
+        if found is None:
+            found = self._extent_of[roles] = product([x.extent for x in self.loops_of(*roles)])
+        return found
 
     @cached_property
     def iterations(self) -> Size:
@@ -114,8 +125,12 @@ class StageView:
         return self.extent_of("lane")
 
     def footprint(self, movement: Movement, *roles: str) -> Footprint:
-        """Return the footprint of an access while the loops of these roles run."""
-        return footprint(movement, self.loops_of(*roles))
+        """Return the footprint of an access while the loops of these roles run, which nobody may grow."""
+        key = id(movement), roles
+        found = self._footprints.get(key)
+        if found is None:
+            found = self._footprints[key] = footprint(movement, self.loops_of(*roles))
+        return found
 
     @cached_property
     def body_footprints(self) -> list[Footprint]:
@@ -133,7 +148,12 @@ class StageView:
             found.append((loop, [part.size_bytes for part in growing]))
         return found
 
-    @property
+    @cached_property
+    def touched(self) -> list[tuple[Loop, Size]]:
+        """From the innermost loop outwards: the loop, and the bytes all accesses touch in it and all below."""
+        return [(loop, total(parts)) for loop, parts in self.suffixes]
+
+    @cached_property
     def operations(self) -> float:
         """Arithmetic of one instance in the time of an addition, about."""
         return sum(WEIGHTS[kind] * count for kind, count in self.stage.arithmetic.items())

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.target import Target
-from ..sketch.expression import mapped
+from ...passes.parametric.sizes import largest_divisor
+from ..sketch.expression import operation
 from ._choices import up_to
 
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -102,7 +103,7 @@ def block_threads(target: Target, listed: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(n for n in listed if n <= most) or (most,)
 
 
-@mapped
+@operation(largest_divisor)
 def largest_divisors(counts: npt.NDArray[np.int64], most: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return for each count the largest number up to `most` that divides it."""
     base = int(np.max(most, initial=0)) + 1

@@ -70,7 +70,7 @@ class Choices:
 def _function() -> Callable[..., None]:
     place, size = ctypes.c_void_p, ctypes.c_int64
     kind = ctypes.CFUNCTYPE(None, *[place] * 10, *[size] * 4)
-    return kept_function(f"{_step()}\n{_changes()}\n", _SYMBOL, kind, quick=True)
+    return kept_function(f"{_step()}\n{_changes()}\n", _SYMBOL, kind)
 
 
 _WHOLE, _BROKEN = 8, 2

@@ -266,7 +266,7 @@ class Draft:
 
     def _seconds(self, population: Population, rows: Rows) -> npt.NDArray[np.float64]:
         """Seconds of some candidates by the estimates of all models."""
-        return self.estimate(population.columns(rows))
+        return self.estimate.of_rows(population, rows)
 
     def _set_defaults(self, row: Rows, population: Population) -> None:
         chosen = population.with_default(row)

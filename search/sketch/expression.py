@@ -26,6 +26,7 @@ from ...passes.parametric.sizes import (
 )
 
 NumberT = TypeVar("NumberT", np.int64, np.float64)
+Integers = npt.NDArray[np.int64]
 
 BOOL, INT, FLOAT = 0, 1, 2
 """Kinds of numbers, of which the result of arithmetic has the last that an operand has."""
@@ -276,6 +277,21 @@ def written(graph: SizeGraph) -> Iterator[Writing]:
 def is_writing() -> bool:
     """True where arrays that are made, as of ones, are expressions."""
     return _WRITING.get() is not None
+
+
+def operation(of_sizes: Callable[..., Size]) -> Callable[[Callable[..., Integers]], Callable[..., Integers]]:
+    """Make a function of arrays of whole numbers one of expressions, too, which is the operation `of_sizes`."""
+
+    def made(function: Callable[..., Integers]) -> Callable[..., Integers]:
+        def called(*args: Any) -> Any:
+            if not any(type(arg) is Expression for arg in args):
+                return function(*args)
+            operands = [parts(arg) for arg in args]
+            return Expression(of_sizes(*(size for size, _, _ in operands)), INT, max(at for _, _, at in operands))
+
+        return update_wrapper(called, function)
+
+    return made
 
 
 def mapped(function: Callable[..., npt.NDArray[NumberT]], kind: int = INT) -> Callable[..., npt.NDArray[NumberT]]:

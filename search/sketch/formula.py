@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from operator import and_
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ...passes.collector import collector_paused
 from ...passes.parametric.program import Program
 from ...passes.parametric.sizes import Size, SizeGraph
-from ..features.native import run_program
+from ..features.native import Picked, run_program
 from . import arrays
 from .draws import KnownDraws
 from .expression import BOOL, FLOAT, INT, Expression, Mapped, NoExpressionError, written
@@ -29,6 +29,16 @@ class CostEstimate(Protocol):
 
     def seconds(self, columns: Columns, /) -> npt.NDArray[np.float64]:
         """A rough time of each candidate `(n,)`, in seconds."""
+
+
+class Picking(Protocol):
+    """Rows of holes as columns."""
+
+    def columns(self, rows: npt.NDArray[np.int64], /) -> dict[str, npt.NDArray[np.int64]]:
+        """The columns of holes and derived numbers."""
+
+    def picked(self, rows: npt.NDArray[np.int64], /) -> Picked:
+        """Those of holes as programs pick them."""
 
 
 def total_seconds(models: Sequence[CostEstimate], columns: Columns) -> npt.NDArray[np.float64]:
@@ -63,7 +73,7 @@ class Formula:
             self._program = Program(graph, [output])
             graph.forget()
 
-    def __call__(self, columns: Columns, rows: int) -> npt.NDArray[np.float64]:
+    def __call__(self, columns: Columns | Picked, rows: int) -> npt.NDArray[np.float64]:
         """Return what the function gives for columns of so many rows, `(rows,)`."""
         found: dict[str, npt.NDArray[Any]] = {}
         for before in self._before:
@@ -108,7 +118,7 @@ class _Before:
         named = [(each.name, each.function, tuple(operand.kind for operand in each.operands)) for each in functions]
         return cls(tuple(named), Program(graph, [operand.size for each in functions for operand in each.operands]))
 
-    def computed(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> dict[str, npt.NDArray[Any]]:
+    def computed(self, columns: Mapping[str, npt.NDArray[Any]] | Picked, rows: int) -> dict[str, npt.NDArray[Any]]:
         """Return the columns that they are, by name."""
         operands, found = iter(run_program(self.program, columns, rows, np.float64)), {}
         for name, function, kinds in self.functions:
@@ -117,8 +127,12 @@ class _Before:
         return found
 
 
-def _named(program: Program, found: Mapping[str, npt.NDArray[Any]], columns: Columns) -> dict[str, npt.NDArray[Any]]:
+def _named(
+    program: Program, found: Mapping[str, npt.NDArray[Any]], columns: Columns | Picked
+) -> Mapping[str, npt.NDArray[Any]] | Picked:
     """The columns of a program."""
+    if isinstance(columns, Picked):
+        return replace(columns, others=found) if found else columns
     return {name: found[name] if name in found else columns[name] for name in program.columns}
 
 
@@ -201,3 +215,10 @@ class Estimate:
         rows = len(next(iter(columns.values()))) if columns else 0
         formula = self.formulas.of_estimate(self.models, self.numbers, rows)
         return total_seconds(self.models, columns) if formula is None else formula(columns, rows)
+
+    def of_rows(self, population: Picking, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """The same of rows `(n, d)` of a population with these holes."""
+        formula = self.formulas.of_estimate(self.models, self.numbers, len(rows))
+        if formula is None:
+            return total_seconds(self.models, population.columns(rows))
+        return formula(population.picked(rows), len(rows))

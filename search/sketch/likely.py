@@ -94,9 +94,8 @@ class Estimated:
 
 
 def _estimates(sketch: Sketch, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    if sketch.prior is None:
-        return np.zeros(len(rows))
-    return np.asarray(sketch.prior(sketch.columns(rows)), dtype=np.float64)
+    found = sketch.estimate(rows)
+    return np.zeros(len(rows)) if found is None else np.asarray(found, dtype=np.float64)
 
 
 @dataclass
@@ -111,7 +110,7 @@ class Compared:
     @classmethod
     def of(cls, sketch: Sketch, rows: npt.NDArray[np.int64], model: CostModel) -> Compared:
         """The best rows by the estimates, these first, compared by the model."""
-        most_s = float(sketch.prior(sketch.columns(rows[-1:]))[0]) if sketch.prior is not None else math.inf
+        most_s = _seconds(sketch, rows[-1]) if sketch.prior is not None else math.inf
         return cls(sketch, rows, model.predict(sketch.features(rows))[0], most_s)
 
     def climb(self, rng: np.random.Generator, parents: npt.NDArray[np.int64], model: CostModel) -> None:
@@ -133,7 +132,7 @@ class Compared:
         known = {row.tobytes() for row in self.rows}
         rows = rows[np.array([row.tobytes() not in known for row in rows], dtype=bool) & self.sketch.legal(rows)]
         if self.sketch.prior is not None:
-            rows = rows[self.sketch.prior(self.sketch.columns(rows)) <= self.most_s]
+            rows = rows[_estimates(self.sketch, rows) <= self.most_s]
         if len(rows):
             self.rows = np.concatenate([self.rows, rows])
             self.scores = np.concatenate([self.scores, model.predict(self.sketch.features(rows))[0]])
@@ -248,7 +247,7 @@ def _by_estimates_alone(worth: Worth, model: CostModel) -> list[Compared] | None
     if any(model.knows(sketch.features(rows)) for sketch, rows in worth):
         return None
     return [
-        Compared(sketch, rows, -np.log2(sketch.prior(sketch.columns(rows))), math.inf)
+        Compared(sketch, rows, -np.log2(_estimates(sketch, rows)), math.inf)
         for sketch, rows in worth
         if sketch.prior is not None
     ]

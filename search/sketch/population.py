@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ..features.native import Picked
 from .changes import Choices
 from .formula import Formulas
 from .hole import Columns, Derived, Hole, KnownColumns, Limit
@@ -69,6 +70,11 @@ class Population:
         """The values of holes for each row, and of derived numbers once they are asked for."""
         return _Columns({h.name: self._values[i].take(rows[:, i]) for i, h in enumerate(self.holes)}, self.derived)
 
+    def picked(self, rows: Rows, places: Mapping[str, int] | None = None) -> Picked:
+        """The values of holes as programs pick them; rows are of those that are at some `places` in them, or of all."""
+        own = self._places
+        return Picked(rows, self._choices, {n: (place, own[n]) for n, place in (places or own).items()})
+
     def all_columns(self, rows: Rows) -> dict[str, npt.NDArray[np.int64]]:
         """The values of holes and derived numbers for each row."""
         columns = self.columns(rows)
@@ -86,7 +92,8 @@ class Population:
         Rows are of the holes that are at some `places` in them; others have their defaults.
         """
         if asked_of and (formula := self.formulas.of_limits(asked_of, self._numbers, len(rows))) is not None:
-            return np.asarray(formula(_Asked(self, rows, places), len(rows)) != 0)
+            picked = self.picked(rows, places) if formula.columns <= places.keys() else _Asked(self, rows, places)
+            return np.asarray(formula(picked, len(rows)) != 0)
         rows = self._around_default(rows, [self._places[name] for name in places])
         left, asked, columns = np.arange(len(rows)), len(rows), self.columns(rows)
         for limit in asked_of:
@@ -270,6 +277,14 @@ class Population:
     @cached_property
     def _values(self) -> list[npt.NDArray[np.int64]]:
         return [np.asarray(h.choices, dtype=np.int64) for h in self.holes]
+
+    @cached_property
+    def _choices(self) -> npt.NDArray[np.float64]:
+        """The choices, `(d, most choices)`, as programs take them; 0 beyond the last."""
+        choices = np.zeros((len(self.holes), int(self.sizes.max(initial=1))))
+        for i, values in enumerate(self._values):
+            choices[i, : len(values)] = values
+        return choices
 
     @cached_property
     def _places(self) -> dict[str, int]:

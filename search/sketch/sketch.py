@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...passes.open_number import OpenText
-from .formula import Formulas
+from .formula import Estimate, Formulas
 from .hole import Columns, Derived, Hole, Limit
 from .population import Population, Rows
 
@@ -128,19 +128,22 @@ class Sketch:
         if self.prior is None:
             return self.population.sample(rng, n)
         rows = self.population.sample(rng, 3 * n)
-        if len(rows) <= 1:
+        if len(rows) <= 1 or (seconds := self.estimate(rows)) is None:
             return rows
         noise = rng.gumbel(size=len(rows)) * 0.25
-        order = np.argsort(np.log(self.prior(self.columns(rows))) - noise)
+        order = np.argsort(np.log(seconds) - noise)
         return rows[order[:n]]
 
     @cached_property
     def default_seconds(self) -> float:
         """The prior's seconds of the defaults; 0 where there is no prior."""
-        return 0.0 if self.prior is None else float(self.prior(self.columns(self.default[None]))[0])
+        found = self.estimate(self.default[None])
+        return 0.0 if found is None else float(found[0])
 
     def estimate(self, rows: Rows) -> npt.NDArray[np.float64] | None:
         """The prior's seconds of each row; None where there is no prior."""
+        if isinstance(self.prior, Estimate):
+            return self.prior.of_rows(self.population, rows)
         return None if self.prior is None else self.prior(self.columns(rows))
 
     def mutate(self, rng: np.random.Generator, rows: Rows) -> Rows:

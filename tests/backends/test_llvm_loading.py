@@ -1,7 +1,12 @@
 """Machine code is loaded into the process's memory, wherever there is room for it."""
 
+import ctypes
 import subprocess
 import sys
+
+import pytest
+
+from loopwright.backends.llvm import jit
 
 _FAR_APART = '''
 import ctypes
@@ -55,3 +60,20 @@ def test_code_is_loaded_where_free_pages_lie_far_apart() -> None:
     """Code and constants 2 GiB apart, out of each other's reach, ended the process: an assertion in LLVM."""
     done = subprocess.run([sys.executable, "-c", _FAR_APART], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+_ADDED = """
+define i64 @lw_added(i64 %a) {
+  %b = add i64 %a, 3
+  ret i64 %b
+}
+"""
+
+
+def test_functions_of_a_process_come_from_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+    assert jit.kept_function(_ADDED, "lw_added", kind)(4) == 7
+    compiled: list[str] = []
+    monkeypatch.setattr(jit, "compile_text", compiled.append)
+    assert jit.kept_function(_ADDED, "lw_added", kind)(5) == 8
+    assert not compiled

@@ -23,9 +23,10 @@ from loopwright.dialects.target import Target
 from loopwright.passes.parametric import sizes as sz
 from loopwright.passes.parametric.program import Program
 from loopwright.search.features.catalogue import SLOTS, catalogue, described, names
-from loopwright.search.features.native import BLOCK_ROWS, LANES, run_program
+from loopwright.search.features.native import BLOCK_ROWS, LANES, Picked, run_program
 from loopwright.search.features.of_records import features_of_schedule
 from loopwright.search.features.of_sketch import SketchFeatures
+from loopwright.search.rules._gpu_factors import largest_divisors
 
 LLVM = preset_target("llvm cores=4 vector_bytes=32 vector_registers=16 l1_bytes=32768 l2_bytes=1048576")
 H200 = preset_target("cuda model=h200")
@@ -325,6 +326,35 @@ def _node(graph: sz.SizeGraph, op: str, args: list[Any]) -> sz.Size:
     if op == "where":
         return graph.choice(*args)
     return graph.one(op, args[0]) if op in ("log2", "absolute") else graph.two(op, *args[:2])
+
+
+def test_columns_may_be_picked_where_a_program_runs() -> None:
+    """Choices at positions in rows, beside columns of whole numbers, of floats, of truths, and of one element."""
+    rng = np.random.default_rng(4)
+    choices = rng.random((4, 5))
+    rows = rng.integers(0, 5, (2 * BLOCK_ROWS + 3, 6))
+    graph = sz.SizeGraph()
+    names = ("picked", "whole", "float", "truth", "strided", "one")
+    program = Program(graph, [graph.column(name) + 0.5 for name in names])
+    others = {"whole": rows[:, 5].copy(), "strided": rows[:, 1], "one": np.array([7])}
+    others |= {"float": rng.random(len(rows)), "truth": rows[:, 0] > 2}
+    expected = np.array([choices[3].take(rows[:, 4]), *(others[name] * np.ones(len(rows)) for name in names[1:])]) + 0.5
+    found = run_program(program, Picked(rows, choices, {"picked": (4, 3)}, others), len(rows), np.float64)
+    np.testing.assert_array_equal(found, expected)
+    few = Picked(rows[::2], choices, {"picked": (4, 3)}, {name: v[::2] for name, v in others.items()})
+    np.testing.assert_array_equal(run_program(program, few, len(few.rows), np.float64), expected[:, ::2])
+
+
+def test_largest_divisors_are_operations_of_programs() -> None:
+    counts, most = (axis.ravel() for axis in np.meshgrid(np.arange(1, 300), np.arange(1, 80), indexing="ij"))
+    counts, most = np.append(counts, [10718, 999983, 1 << 40]), np.append(most, [5000, 7, 1 << 17])
+    graph = sz.SizeGraph()
+    program = Program(graph, [sz.largest_divisor(graph.column("count"), graph.column("most"))])
+    (found,) = run_program(program, {"count": counts, "most": most}, len(counts), np.float64)
+    np.testing.assert_array_equal(found, largest_divisors(counts, most))
+    np.testing.assert_array_equal(
+        found[::97], [sz.largest_divisor(int(n), int(m)) for n, m in zip(counts[::97], most[::97], strict=True)]
+    )
 
 
 def test_equal_expressions_are_one() -> None:
