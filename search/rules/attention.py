@@ -38,7 +38,7 @@ from ..structure.strides import lanes_of_block, output_bytes
 from ._choices import up_to
 from ._copied_lines import in_lanes
 from ._rounded_weights import with_rounded_weights
-from ._turned_epilogue import TURNED_BYTES
+from ._turned import TURNED_BYTES
 
 TERMS = (64, 128, 256, 512)
 """Keys of a block. Where queries see no key behind them, blocks of which nothing is left are skipped: 12 heads of 512 x
