@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.attributes import IndicesAttr
 from ...dialects.index import Atom, Div, IndexExpr, Mod, Ranges, axis, constant
 from ...dialects.lookups import looked_up
-from ...dialects.loop import BlockOp, ForOp, LoadOp
+from ...dialects.loop import BlockOp, ForOp, LoadOp, is_bound
 from ...dialects.loop_lanes import Lanes, LanesAttr
 from ...dialects.loop_notes import PREFETCH, PREFETCH_PANEL
 from ...dialects.te import IndexOp, PredicateOp
@@ -143,21 +143,25 @@ class BlockPlan:
 def _where_run(block: BlockOp, index: IndexExpr) -> IndexExpr:
     """An index without remainders that a block's conditions make needless.
 
-    `(i * 16 + j) mod 131` of loops of 9 and 16 is `i * 16 + j` where `130 - i * 16 - j >= 0`, as in a row's tail.
+    `(i * 16 + j) mod 131` of loops of 9 and 16 is `i * 16 + j` where `130 - i * 16 - j >= 0`, as in a row's tail. Lanes
+    are then in rows; threads of a GPU are left their remainders.
     """
     if not block.conditions or not any(isinstance(atom, Mod) for atom, _ in index.terms):
         return index
     ranges = ranges_of(block.enclosing_loops)
+    if any(map(is_bound, block.enclosing_loops)) or not index.axes() <= ranges.keys():
+        return index
 
     def most(expr: IndexExpr) -> int | None:
-        """The largest value that conditions leave; None where they say nothing of it."""
-        limits = [limit.const for c in block.conditions if (limit := c + expr).is_constant]
-        if limits or len(expr.terms) != 1:
-            return min(limits, default=None)
-        ((atom, factor),) = expr.terms
-        if not isinstance(atom, Div) or factor != 1 or (inner := most(atom.expr)) is None:
-            return None
-        return inner // atom.divisor + expr.const
+        """The largest value that conditions leave, of a place or its quotient; None where they say nothing of it."""
+        limits = []
+        for condition in block.conditions:
+            place = constant(condition.const) - condition
+            for divisor in (1, *(atom.divisor for atom, _ in expr.terms if isinstance(atom, Div))):
+                rest = (expr - place // divisor).simplify(ranges)
+                if rest.is_constant:
+                    limits.append(condition.const // divisor + rest.const)
+        return min(limits, default=None)
 
     def settled(atom: Atom) -> IndexExpr | Atom:
         if not isinstance(atom, Mod) or atom.expr.bounds(ranges)[0] < 0:

@@ -46,7 +46,8 @@ def _without_remainders(block: BlockOp, offset: IndexExpr) -> IndexExpr:
     """A position without remainders of loops that do not reach the divisor, as `j mod 9` of a loop of 9."""
     if not any(isinstance(atom, Mod) for atom, _ in offset.terms):
         return offset
-    return offset.simplify({loop.loop_name: (0, loop.size - 1) for loop in block.enclosing_loops})
+    ranges = {loop.loop_name: (0, loop.size - 1) for loop in block.enclosing_loops}
+    return offset.simplify(ranges) if offset.axes() <= ranges.keys() else offset
 
 
 def in_rows(block: BlockOp, loop: str) -> bool:
