@@ -7,7 +7,7 @@ softmax, norms, reductions over any axes, cumulative sums, gathers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -220,15 +220,29 @@ FAMILIES: dict[str, tuple[Callable[[Dice], Draw], float]] = {
 PRODUCTS = ("matmul", "dense", "few rows", "long", "batched")
 
 
+def drawn_of(
+    families: Mapping[str, tuple[Callable[[Dice], Draw], float]],
+    rng: np.random.Generator,
+    count: int,
+    half: str,
+    fits: Callable[[str, float], bool],
+) -> tuple[Case, ...]:
+    """So many cases of families, of which some have no share in a list by their kind and what they cost."""
+    found: dict[str, Case] = {}
+    while len(found) < count:
+        kind = str(rng.choice(list(families), p=[share for _, share in families.values()]))
+        name, operator, cost = families[kind][0](Dice(rng))
+        if fits(kind, cost):
+            found[f"{kind} {name}"] = Case(f"{kind} {name}", kind, half, operator)
+    return tuple(found.values())
+
+
 @cache
 def mixed(seed: int, count: int = COUNT) -> tuple[Case, ...]:
     """The cases of a seed."""
-    rng = np.random.default_rng([seed, 91])
-    found: dict[str, Case] = {}
-    while len(found) < count:
-        kind = str(rng.choice(list(FAMILIES), p=[share for _, share in FAMILIES.values()]))
-        name, operator, cost = FAMILIES[kind][0](Dice(rng))
+
+    def fits(kind: str, cost: float) -> bool:
         least, most = (LEAST_PRODUCTS, MOST_PRODUCTS) if kind in PRODUCTS else (LEAST_BYTES, MOST_BYTES)
-        if least < cost < most:
-            found[f"{kind} {name}"] = Case(f"{kind} {name}", kind, "mixed", operator)
-    return tuple(found.values())
+        return least < cost < most
+
+    return drawn_of(FAMILIES, np.random.default_rng([seed, 91]), count, "mixed", fits)
