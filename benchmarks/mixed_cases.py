@@ -7,7 +7,7 @@ softmax, norms, reductions over any axes, cumulative sums, gathers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -214,14 +214,28 @@ FAMILIES: dict[str, tuple[Callable[[ShapeDice], Draw], float]] = {
 PRODUCTS = ("matmul", "dense", "few rows", "long", "batched")
 
 
+def drawn_of(
+    families: Mapping[str, tuple[Callable[[ShapeDice], Draw], float]],
+    rng: np.random.Generator,
+    count: int,
+    half: str,
+    fits: Callable[[str, float], bool],
+) -> tuple[Case, ...]:
+    """So many cases of families, of which some have no share in a list by their kind and what they cost."""
+
+    def of_kind(kind: str) -> Case | None:
+        name, operator, cost = families[kind][0](ShapeDice(rng))
+        return Case(f"{kind} {name}", kind, half, operator) if fits(kind, cost) else None
+
+    return distinct_cases(rng, {kind: share for kind, (_, share) in families.items()}, count, of_kind)
+
+
 @cache
 def mixed(seed: int, count: int = COUNT) -> tuple[Case, ...]:
     """The cases of a seed."""
-    rng = np.random.default_rng([seed, 91])
 
-    def of_kind(kind: str) -> Case | None:
-        name, operator, cost = FAMILIES[kind][0](ShapeDice(rng))
+    def fits(kind: str, cost: float) -> bool:
         least, most = (LEAST_PRODUCTS, MOST_PRODUCTS) if kind in PRODUCTS else (LEAST_BYTES, MOST_BYTES)
-        return Case(f"{kind} {name}", kind, "mixed", operator) if least < cost < most else None
+        return least < cost < most
 
-    return distinct_cases(rng, {kind: share for kind, (_, share) in FAMILIES.items()}, count, of_kind)
+    return drawn_of(FAMILIES, np.random.default_rng([seed, 91]), count, "mixed", fits)

@@ -17,7 +17,8 @@ from .float_division import divide
 from .function import Function
 from .math import POLYNOMIALS, polynomial
 from .memory import splat
-from .types import constant_text, float_text, lanes_of, shape_text, splat_text
+from .saturation import saturated
+from .types import constant_text, float_text, lanes_of, splat_text
 
 Handler = Callable[[Function, Operation], None]
 
@@ -117,32 +118,13 @@ def _to_integer(name: str) -> Handler:
     def emit(f: Function, op: Operation) -> None:
         source, result = op.operands[0], op.results[0]
         before, after = f.type(source.type), f.type(result.type)
-        lanes = lanes_of(source.type)
-        if lanes is not None and before == shape_text(lanes, "float") and _bits(after) <= _NARROW:
-            f.names[result] = _narrowed(f, f.names[source], lanes, after, name == "fptosi.sat")
+        value, lanes = f.names[source], lanes_of(source.type)
+        if lanes is None or lanes == 1:
+            f.names[result] = f.intrinsic(name, after, [after, before], (before, value))
         else:
-            f.names[result] = f.intrinsic(name, after, [after, before], (before, f.names[source]))
+            f.names[result] = saturated(f, value, (before, after), lanes, name == "fptosi.sat")
 
     return emit
-
-
-_NARROW = 16
-"""Bits of integers whose limits are numbers of single precision: LLVM 22 saturates vectors of them lane by lane."""
-
-
-def _narrowed(f: Function, value: str, lanes: int, after: str, signed: bool) -> str:
-    """Saturate vectors as numbers, then go through 32 bits."""
-    bits = _bits(after)
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    before, truth, wide = (shape_text(lanes, element) for element in ("float", "i1", "i32"))
-    texts = {predicate: float_text(float(n), "float") for predicate, n in (("ogt", low), ("olt", high))}
-    limits = {predicate: splat_text(text, "float", lanes) for predicate, text in texts.items()}
-    is_nan = f.put(f"fcmp uno {before} {value}, {value}")
-    for predicate, limit in limits.items():
-        within = f.put(f"fcmp {predicate} {before} {value}, {limit}")
-        value = f.put(f"select {truth} {within}, {before} {value}, {before} {limit}")
-    value = f.put(f"select {truth} {is_nan}, {before} zeroinitializer, {before} {value}")
-    return f.put(f"trunc {wide} {f.put(f'fptosi {before} {value} to {wide}')} to {after}")
 
 
 def _index_cast(f: Function, op: Operation) -> None:

@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.attributes import IndicesAttr
-from ...dialects.index import Div, IndexExpr, Ranges, axis, constant
+from ...dialects.index import Atom, Div, IndexExpr, Mod, Ranges, axis, constant
 from ...dialects.lookups import looked_up
-from ...dialects.loop import BlockOp, ForOp, LoadOp
+from ...dialects.loop import BlockOp, ForOp, LoadOp, is_bound
 from ...dialects.loop_lanes import Lanes, LanesAttr
 from ...dialects.loop_notes import PREFETCH, PREFETCH_PANEL
 from ...dialects.te import IndexOp, PredicateOp
@@ -60,7 +60,7 @@ class BlockPlan:
         for op in self.ops:
             if isinstance(op, LoadOp):
                 place = placements[op.buffer]
-                at = tuple(e.substitute(bound) for e in op.indices.data)
+                at = tuple(_where_run(block, e.substitute(bound)) for e in op.indices.data)
                 where = tuple(e.substitute(bound) for e in op.conditions)
                 positions = tuple(op.positions)
                 self.loads[op] = Access(place, op.buffer, at, place.offset(at), where, _lanes(op.lanes), positions)
@@ -138,6 +138,42 @@ class BlockPlan:
             return False
         accesses = (*self.loads.values(), *self.writes)
         return all(in_bounds(settled(a.offset), (), a.place, ranges, frozenset()) for a in accesses)
+
+
+def _where_run(block: BlockOp, index: IndexExpr) -> IndexExpr:
+    """An index without remainders that a block's conditions make needless.
+
+    `(i * 16 + j) mod 131` of loops of 9 and 16 is `i * 16 + j` where `130 - i * 16 - j >= 0`, as in a row's tail. Lanes
+    are then in rows; threads of a GPU are left their remainders.
+    """
+    if not block.conditions or not any(isinstance(atom, Mod) for atom, _ in index.terms):
+        return index
+    ranges = ranges_of(block.enclosing_loops)
+    if any(map(is_bound, block.enclosing_loops)) or not index.axes() <= ranges.keys():
+        return index
+
+    def most(expr: IndexExpr) -> int | None:
+        """The largest value that conditions leave, of a place or its quotient; None where they say nothing of it."""
+        limits = []
+        for condition in block.conditions:
+            place = constant(condition.const) - condition
+            for divisor in (1, *(atom.divisor for atom, _ in expr.terms if isinstance(atom, Div))):
+                rest = (expr - place // divisor).simplify(ranges)
+                if rest.is_constant:
+                    limits.append(condition.const // divisor + rest.const)
+        return min(limits, default=None)
+
+    def settled(atom: Atom) -> IndexExpr | Atom:
+        if not isinstance(atom, Mod) or atom.expr.bounds(ranges)[0] < 0:
+            return atom
+        limit = most(atom.expr)
+        return atom if limit is None or limit >= atom.divisor else atom.expr
+
+    found = constant(index.const)
+    for atom, factor in index.terms:
+        value = settled(atom)
+        found += (value if isinstance(value, IndexExpr) else IndexExpr(((value, 1),), 0)) * factor
+    return found
 
 
 def _edges_of_quotient(index: IndexExpr, extent: int) -> list[IndexExpr]:

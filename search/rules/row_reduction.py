@@ -53,6 +53,9 @@ schedules change, in 1.05 of the time; with 16 one, in 0.97 (Zen 3)."""
 WIDEST_HELD = 8
 """Vectors of a strip without a search, at most, where rows have several points for each column. With 4 and 16 none of
 115 default schedules changes (Zen 3)."""
+JOINED_ONE_BY_ONE = 4
+"""Partial pairs, such as value and position, that are joined without lanes. 2404 rows of 91 take 31 us so, 27 and 278
+with the last 2 and all one by one; 64 of 4000 16 and 29 (one core of a Zen 5; the faster of others 115 and 100)."""
 
 OfWidth: TypeAlias = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
 
@@ -190,8 +193,7 @@ def _lane_width(draft: Draft, plan: RowPlan, block: BlockOp, extent: int, width:
     if width is not None:
         return width
     lanes = lanes_of_block(block, plan.target)
-    most = extent // 2 if block.combiner.data == "custom" else 2 * extent - 1
-    choices = tuple(n for n in (lanes * k for k in VECTORS_OF_LANES) if n <= most)
+    choices = tuple(n for n in (lanes * k for k in VECTORS_OF_LANES) if n < 2 * extent)
     choices = choices or (lane_choices(extent, lanes)[1],)
     return draft.hole(f"{plan.last}_width", choices, lanes * USUAL_VECTORS, "vector")
 
@@ -225,16 +227,36 @@ def _partial(draft: Draft, plan: RowPlan, name: str, loops: Sequence[ForOp], wid
     width = _lane_width(draft, plan, block, extent, width)
     _, lane = draft.split(name, axis, (0, width))
     try:
-        partial = draft.partial(name, lane)
+        _write_partial(draft, name, lane)
     except ScheduleError:
         return width
+    if block.combiner.data == "custom":
+        _join_pairs(draft, name, lanes_of_block(block, plan.target))
+    else:
+        draft.do(Vectorize, block=name, loop=draft.loops(name)[-1])
+    return width
+
+
+def _write_partial(draft: Draft, name: str, lane: str) -> str:
+    """Partial results over lanes, in registers; the block that computes them."""
+    partial = draft.partial(name, lane)
     draft.do(Vectorize, block=partial, loop=lane)
     outputs = [buffer_name(o) for o in draft.block(partial).outputs]
     for output in outputs if len(outputs) > 1 else [""]:
         draft.do(SetScope, block=partial, buffer=output, scope="local")
-    if block.combiner.data != "custom":
-        draft.do(Vectorize, block=name, loop=draft.loops(name)[-1])
-    return width
+    return partial
+
+
+def _join_pairs(draft: Draft, name: str, lanes: int) -> None:
+    """Join partial pairs in vectors, then halves of a vector, the last few one by one.
+
+    LLVM has no reduction of them: one by one 64 take as long as 100 vectors of terms.
+    """
+    while lanes >= JOINED_ONE_BY_ONE:
+        step, lane = draft.split(name, draft.loops(name)[-1], (0, lanes))
+        draft.do(Unroll, block=_write_partial(draft, name, lane), loop=step)
+        lanes //= 2
+    draft.do(Unroll, block=name, loop=draft.loops(name)[-1])
 
 
 def _lanes(draft: Draft, plan: RowPlan, name: str, outside: int, width: Hole | None) -> Hole | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import MemRefType
 
 from ...dialects.element import element_bytes
-from ...dialects.index import IndexExpr, axis, flatten
+from ...dialects.index import IndexExpr, Mod, axis, flatten
 from ...dialects.loop import BlockOp, ForOp, buffer_shape
 from ...dialects.strides import row_major
 from ...dialects.target import Target
@@ -38,9 +38,16 @@ def accesses(block: BlockOp) -> list[Access]:
     written = zip(block.outputs, block.write_indices, strict=True)
     sites = [(buffer_shape(buffer), tuple(at), True) for buffer, at in written]
     sites += [(buffer_shape(load.buffer), load.indices.data, False) for load in block.loads]
-    return [
-        Access(flatten([e.substitute(bound) for e in at], row_major(shape)), is_write) for shape, at, is_write in sites
-    ]
+    flat = [(flatten([e.substitute(bound) for e in at], row_major(shape)), is_write) for shape, at, is_write in sites]
+    return [Access(_without_remainders(block, offset), is_write) for offset, is_write in flat]
+
+
+def _without_remainders(block: BlockOp, offset: IndexExpr) -> IndexExpr:
+    """A position without remainders of loops that do not reach the divisor, as `j mod 9` of a loop of 9."""
+    if not any(isinstance(atom, Mod) for atom, _ in offset.terms):
+        return offset
+    ranges = {loop.loop_name: (0, loop.size - 1) for loop in block.enclosing_loops}
+    return offset.simplify(ranges) if offset.axes() <= ranges.keys() else offset
 
 
 def in_rows(block: BlockOp, loop: str) -> bool:

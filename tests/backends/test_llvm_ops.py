@@ -200,18 +200,23 @@ def test_casts(op: str, before: str, after: str, lanes: int | None) -> None:
         close(got, a.astype(DTYPE[after])[whole(lanes)], exact=True)
 
 
-@pytest.mark.parametrize("element", ["i8", "i16"])
+@pytest.mark.parametrize("before", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64"])
 @pytest.mark.parametrize("signed", [True, False])
-@pytest.mark.parametrize("lanes", [None, 16])
-def test_narrow_integers_of_floats_saturate(element: str, signed: bool, lanes: int | None) -> None:
+@pytest.mark.parametrize("lanes", [None, 1, 16])
+@pytest.mark.few(24)
+def test_integers_of_floats_saturate(before: str, element: str, signed: bool, lanes: int | None) -> None:
     """Toward zero, NaN to 0; lanes as numbers by themselves."""
     bits = int(element[1:])
     ends = [0.5, -0.5, 1.9, -1.9, 2.0**bits, -(2.0**bits), 2.0 ** (bits - 1), 2.0 ** (bits - 1) - 0.5]
-    a = np.array([*ends, -(2.0 ** (bits - 1)) - 0.9, 3e9, -3e9, 1e30, -1e30, np.inf, -np.inf, np.nan], np.float32)
+    ends += [-(2.0 ** (bits - 1)) - 0.9, 3e9, -3e9, 1e30, -1e30, np.inf, -np.inf, np.nan]
+    a = np.array(ends).clip(-np.finfo(DTYPE[before]).max, np.finfo(DTYPE[before]).max).astype(DTYPE[before])
+    a[-3:-1] = np.inf, -np.inf
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
-    expected = np.trunc(np.clip(np.nan_to_num(a, nan=0.0), low, high)).astype(f"{'' if signed else 'u'}int{bits}")
-    module = casting("arith.fptosi" if signed else "arith.fptoui", "f32", element, lanes)
-    got = run_module(module, a, check_interpreter=signed)  # to which integers in memory have a sign
+    whole_numbers = [0 if np.isnan(x) else high if x >= high else low if x <= low else int(x) for x in a.tolist()]
+    expected = np.array(whole_numbers, f"{'' if signed else 'u'}int{bits}")[whole(lanes)]
+    module = casting("arith.fptosi" if signed else "arith.fptoui", before, element, lanes)
+    got = run_module(module, a, check_interpreter=signed)[whole(lanes)]  # to which integers in memory have a sign
     np.testing.assert_array_equal(got, expected.view(got.dtype))
 
 

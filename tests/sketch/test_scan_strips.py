@@ -8,7 +8,7 @@ import pytest
 import loopwright as lw
 from loopwright import te, topi
 
-SHAPES = [((70, 33), 0), ((3, 50, 100), 1), ((40, 3, 130), 0), ((500, 32), 0), ((2, 3, 64, 40), 2)]
+SHAPES = [((70, 33), 0), ((3, 50, 100), 1), ((40, 3, 130), 0), ((500, 32), 0), ((2, 3, 64, 40), 2), ((2, 45, 5, 9), 1)]
 
 
 def sums(shape: tuple[int, ...], axis: int, then: bool = False, before: bool = False) -> list[te.Tensor]:
@@ -31,6 +31,15 @@ def test_strips_are_numpys(shape: tuple[int, ...], axis: int, cores: int, then: 
     for row in [sketch.default, *sketch.sample(np.random.default_rng(0), 1)]:
         found = task.build(sketch.schedule(row), check=True)(data)
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_axes_behind_the_scanned_one_are_walked_as_one() -> None:
+    """Lanes of the last axis alone would be half idle, and there would be no strips."""
+    task = lw.SearchTask(partial(sums, (129, 6, 12), 0), target="llvm cores=1 vector_bytes=64")
+    assert 'lw-collapse{block="T_cumsum1" axes="i1","i2"}' in task.default_schedule
+    data = np.random.default_rng(4).standard_normal((129, 6, 12)).astype(np.float32)
+    found = task.build(task.default_schedule, check=True)(data)
+    np.testing.assert_allclose(found, np.cumsum(data, 0), rtol=1e-4, atol=1e-4)
 
 
 def test_threads_share_strips_of_what_is_large() -> None:
