@@ -12,6 +12,7 @@ import loopwright as lw
 from loopwright.backends.targets import resolve_target
 from loopwright.dialects.graph import ApplyOp
 from loopwright.graph.layout import in_layout
+from loopwright.graph.types import shape_of
 
 onnx = pytest.importorskip("onnx")
 from onnx import helper  # noqa: E402
@@ -137,3 +138,38 @@ def test_tensors_of_fewer_axes_beside_those_of_more(layout: str) -> None:
     assert layout == "NCHW" or "NDHWC" in str(after)
     for got, want in zip(after.evaluate(**feeds), net.evaluate(**feeds), strict=True):
         assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize(
+    ("rows", "norm", "stays"),
+    [
+        ((2, 1, 120), "layer_norm", False),
+        ((2, 120), "rms_norm", False),
+        ((2, 2, 60), "layer_norm", True),
+        ((1, 1, 240), "layer_norm", True),
+        ((2, 1, 120), "softmax", True),
+    ],
+)
+def test_samples_that_are_normalised_as_a_whole(rows: tuple[int, ...], norm: str, stays: bool, layout: str) -> None:
+    """A row of each is one of the same elements in any layout; rows of groups, and of all samples, stay as they are."""
+    net = lw.Network()
+    x = net.input("x", (2, 6, 4, 5) if layout == "NHWC" else (2, 4, 5, 6))
+    kernel = net.constant(np.random.default_rng(0).standard_normal((6, 6, 1, 1), np.float32), name="w")
+    kernel = kernel if layout == "NHWC" else net.transpose(kernel, axes=(2, 3, 1, 0))
+    before = net.conv2d(x, kernel, layout="NCHW" if layout == "NHWC" else "NHWC")
+    flat = net.reshape(before, shape=rows)
+    maps = net.reshape(getattr(net, norm)(flat), shape=before.shape)
+    net.output(
+        net.conv2d(net.relu(maps), kernel, layout="NCHW" if layout == "NHWC" else "NHWC"), net.sum(flat, axis=-1)
+    )
+    after = net.transform(f"lw-graph-convert-layout{{layout={layout}}},lw-graph-simplify,cse,dce")
+    moved = [op for op in after.module.walk() if isinstance(op, ApplyOp) and op.operator.data == "transpose"]
+    whole = sum(shape_of(op.outputs[0]) in ((2, 6, 4, 5), (2, 4, 5, 6)) for op in moved)
+    assert whole == 2 + 1 + stays, "the input, the output, and what is summed or normalised in the old layout"
+    feeds = {"x": np.random.default_rng(1).standard_normal(x.shape).astype("f4")}
+    want = net.evaluate(**feeds)
+    for got, right in zip(after.evaluate(**feeds), want, strict=True):
+        np.testing.assert_allclose(got, right, atol=1e-4, rtol=1e-4)
+    for got, right in zip(lw.compile(after, TARGET, processes=1).executor()(feeds["x"]), want, strict=True):
+        np.testing.assert_allclose(got, right, atol=1e-4, rtol=1e-4)
