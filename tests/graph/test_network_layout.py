@@ -16,6 +16,7 @@ from loopwright.graph.types import shape_of
 
 onnx = pytest.importorskip("onnx")
 from onnx import helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
 from onnx_models import model  # noqa: E402
 
 TARGET = "llvm cores=1"
@@ -173,3 +174,32 @@ def test_samples_that_are_normalised_as_a_whole(rows: tuple[int, ...], norm: str
         np.testing.assert_allclose(got, right, atol=1e-4, rtol=1e-4)
     for got, right in zip(lw.compile(after, TARGET, processes=1).executor()(feeds["x"]), want, strict=True):
         np.testing.assert_allclose(got, right, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+def test_group_normalisation_as_pytorch_exports_it(shift: float) -> None:
+    """One group, as an instance of one channel: without a shift of its own it is a normalisation of whole samples."""
+    random = np.random.default_rng(0)
+    weights = {
+        "w": random.standard_normal((8, 8, 1, 1)).astype("float32"),
+        "row": np.array([0, 1, -1]),
+        "maps": np.array([2, 8, 5, 5]),
+        "one": np.ones(1, np.float32),
+        "shift": np.full(1, shift, np.float32),
+        "gamma": random.standard_normal((8, 1, 1)).astype("float32"),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Reshape", ["c", "row"], ["r"]),
+        helper.make_node("InstanceNormalization", ["r", "one", "shift"], ["n"]),
+        helper.make_node("Reshape", ["n", "maps"], ["m"]),
+        helper.make_node("Mul", ["m", "gamma"], ["s"]),
+        helper.make_node("Conv", ["s", "w"], ["y"]),
+    ]
+    proto = model(nodes, {"x": [2, 8, 5, 5]}, ["y"], weights)
+    net = lw.from_onnx(proto, layout="NHWC")
+    moved = [op for op in net.module.walk() if isinstance(op, ApplyOp) and op.operator.data == "transpose"]
+    assert sum(2 in shape_of(op.outputs[0]) for op in moved) == (2 if shift == 0 else 4)
+    x = random.standard_normal((2, 8, 5, 5)).astype("float32")
+    wanted: Any = ReferenceEvaluator(proto).run(None, {"x": x})
+    np.testing.assert_allclose(net.evaluate(x=x)[0], wanted[0], atol=1e-4, rtol=1e-4)
