@@ -21,6 +21,14 @@ def aligned_empty(shape: Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any
     return raw[start : start + size].view(kind).reshape(shape)
 
 
+def as_array(value: Any, whose: str) -> npt.NDArray[Any]:
+    """Return what NumPy makes of a value; TypeError says whose it is, where that is none."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"{whose} must be an array of NumPy's, or what it can read: {error}") from error
+
+
 def workspace_of(size_bytes: int) -> npt.NDArray[np.uint8]:
     """Return memory for what kernels keep between stages, all zeros at first.
 

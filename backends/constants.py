@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from .arrays import aligned_copy
+from .arrays import aligned_copy, as_array
 from .signature import Argument
 
 Array = npt.NDArray[Any]
@@ -81,6 +80,6 @@ def _refuse_strangers(kernel: str, arguments: Sequence[Argument], params: Mappin
 
 
 def _checked(kernel: str, argument: Argument, value: Any) -> Array:
-    array = np.asarray(value)
+    array = as_array(value, f"kernel {kernel}: constant '{argument.name}'")
     argument.require_fit(kernel, array, "constant")
     return array

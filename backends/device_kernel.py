@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..dialects.numpy_types import FLOATS
+from .arrays import as_array
 from .c_family.artifact import Resources
 from .c_family.executable import DeviceExecutable
 from .device_array import DeviceArray
@@ -82,7 +83,7 @@ class DeviceKernel(Kernel):
                     f"kernel {self.name}: output '{argument.name}' must be on the device, as an input is, "
                     f"got {type(value).__name__}"
                 )
-            array = self._executable.runtime.array(np.asarray(value))
+            array = self._executable.runtime.array(as_array(value, f"kernel {self.name}: input '{argument.name}'"))
         argument.require_fit(self.name, array)
         return array
 

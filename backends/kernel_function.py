@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..dialects.classic_words import attributes_know_classic_words
 from ..dialects.numpy_types import FLOATS
-from .arrays import aligned_copy, aligned_empty
+from .arrays import aligned_copy, aligned_empty, as_array
 from .host_cache import host_cache_bytes
 from .host_memory import require_bytes
 from .of_this_process import SharedInProcess
@@ -177,7 +177,7 @@ class Kernel(SharedInProcess):
 
 
 def _checked(kernel: str, argument: Argument, value: Any) -> Array:
-    array = np.asarray(value)
+    array = as_array(value, f"kernel {kernel}: argument '{argument.name}'")
     if argument.is_output and array is not value:
         raise TypeError(f"kernel {kernel}: output '{argument.name}' must be a NumPy array, got {type(value).__name__}")
     argument.require_fit(kernel, array)

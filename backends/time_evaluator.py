@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -48,7 +49,12 @@ class BenchmarkResult:
         return max(self.times_s)
 
     def __str__(self) -> str:
-        return f"median {self.median * 1e3:.4f} ms, mean {self.mean * 1e3:.4f} ms, std {self.std * 1e3:.4f} ms"
+        return ", ".join(f"{name} {self._ms(getattr(self, name))} ms" for name in ("median", "mean", "std"))
+
+    def _ms(self, time_s: float) -> str:
+        """A time in ms, with as many digits behind the point as show three of the median, and four at least."""
+        digits = 2 - math.floor(math.log10(self.median * 1e3)) if self.median > 0 else 0
+        return f"{time_s * 1e3:.{max(4, digits)}f}"
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self}>"
@@ -56,8 +62,8 @@ class BenchmarkResult:
     def _repr_html_(self) -> str:
         """A row of statistics and one of each repeat, in ms, for a notebook."""
         names = ("median", "mean", "std", "min", "max")
-        figures = [f"{getattr(self, name) * 1e3:.4f}" for name in names]
-        repeats = ", ".join(f"{time_s * 1e3:.4f}" for time_s in self.times_s)
+        figures = [self._ms(getattr(self, name)) for name in names]
+        repeats = ", ".join(self._ms(time_s) for time_s in self.times_s)
         said = f"{len(self.times_s)} repeats of {self.number} runs, ms of a run: {repeats}"
         heads = [f"{name}, ms" for name in names]
         return notebook(f'{table(heads, [figures], frozenset(range(len(names))))}<p class="soft">{said}</p>')

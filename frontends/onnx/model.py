@@ -48,6 +48,8 @@ def read_model(model: Any, name: str | None = None) -> tuple[str, ModelProto]:
             proto = onnx.load_model_from_string(model)
             return name or proto.graph.name or "model", proto
         path = Path(os.fspath(model))
+        if path.is_file() and not path.stat().st_size:
+            raise ValueError("the file is empty")
         require_readable(f"the file {path.name}", path.stat().st_size, MOST_MODEL_BYTES)
         proto = onnx.load_model(str(path), load_external_data=False)
         outside = external_bytes(proto, path.parent)
@@ -55,13 +57,13 @@ def read_model(model: Any, name: str | None = None) -> tuple[str, ModelProto]:
         onnx.load_external_data_for_model(proto, str(path.parent))
         return name or path.stem, proto
     except DecodeError as error:
-        raise OnnxImportError(name or _shown(model), [f"this is no ONNX model: {error}"]) from error
+        raise OnnxImportError(name or _shown(model), [f"this is no ONNX model, or a part of one: {error}"]) from error
     except OSError as error:
         beside = error.filename and os.fspath(error.filename) != _shown(model)
         where = f"cannot read {error.filename}: " if beside else ""
         raise OnnxImportError(name or _shown(model), [f"{where}{error.strerror}"]) from error
     except (onnx.checker.ValidationError, RuntimeError, TypeError, ValueError, TooLargeError) as error:
-        raise OnnxImportError(name or _shown(model), [_first_line(error)]) from error
+        raise OnnxImportError(name or _shown(model), [_first_words(error)]) from error
 
 
 def _shown(model: Any) -> str:
@@ -93,7 +95,7 @@ def prepare(name: str, model: ModelProto) -> PreparedModel:
             light = _with_output_shapes(light)
         onnx.checker.check_model(light)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
-        raise OnnxImportError(name, [f"it is not valid: {_first_line(error)}"]) from error
+        raise OnnxImportError(name, [f"it is not valid: {_first_words(error)}"]) from error
     version = opsets(light).get("", OLDEST)
     if version < OLDEST:
         light = _newer(name, light, version)
@@ -175,7 +177,7 @@ def _newer(name: str, model: ModelProto, version: int) -> ModelProto:
     try:
         return version_converter.convert_version(model, OLDEST)
     except Exception as error:  # the converter raises RuntimeError, and others that it does not document
-        reason = f"its operator set is {version}, and onnx cannot bring it to {OLDEST}: {_first_line(error)}"
+        reason = f"its operator set is {version}, and onnx cannot bring it to {OLDEST}: {_first_words(error)}"
         raise OnnxImportError(name, [reason]) from error
 
 
@@ -281,5 +283,7 @@ def unsupported_inputs(model: ModelProto) -> list[str]:
     return reasons
 
 
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+def _first_words(error: Exception) -> str:
+    """The words of an error up to the first empty line, in one: onnx writes a sentence about a node in several."""
+    said = str(error).strip().split("\n\n")[0].replace("name:  OpType:", "OpType:")
+    return " ".join(said.split()) or type(error).__name__

@@ -48,6 +48,10 @@ class TorchOptions:
             from ...graph.precision import require_precision
 
             require_precision(self.precision)
+        if self.records is not None and not self.tune and not os.path.isfile(self.records):
+            raise ValueError(
+                f"option records: there is no file {os.fspath(self.records)!r}, and without tune none is made"
+            )
         if self.tune != BACKGROUND and (isinstance(self.tune, str) or self.tune < 0):
             raise ValueError(f"option tune is seconds or '{BACKGROUND}', got {self.tune!r}")
         for dimension, steps in self.buckets.items():

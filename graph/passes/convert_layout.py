@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, ClassVar
 
 from xdsl.context import Context
@@ -31,9 +32,10 @@ class ConvertLayout(ModulePass):
     """Convolutions, pooling and resizing in the other layout -> the same in `layout`, NCHW or NHWC.
 
     What stands between them follows (elementwise operators, concatenation, padding, reductions that keep their axes),
-    and what reads a tensor that the network itself brings from the new layout to the old one; transposes are left where
-    a layout meets one that must stay, and on weights, where `lw-graph-fold-constants` computes them. Inputs and outputs
-    of the network keep their layout. With three spatial axes NCDHW and NDHWC are meant.
+    and what reads a tensor that the network itself brings from the new layout to the old one, and so do samples that
+    are normalised as a row each, as by GroupNorm of one group; transposes are left where a layout meets one that must
+    stay, and on weights, where `lw-graph-fold-constants` computes them. Inputs and outputs of the network keep their
+    layout. With three spatial axes NCDHW and NDHWC are meant.
     """
 
     name: ClassVar[str] = "lw-graph-convert-layout"
@@ -76,6 +78,9 @@ class _Conversion:
             wanted = self._other(str(option(op, "layout")))
             return wanted is not None and self._convert_window(op, wanted)
         rank = len(shape_of(op.outputs[0]))
+        if (rows := self._normalised_rows(op, rank)) is not None:
+            self._convert_rows(op, *rows)
+            return True
         if rank not in (4, 5) or not any(v in self.new and len(shape_of(v)) == rank for v in op.inputs):
             return False
         return self._convert_between(op, rank)
@@ -116,6 +121,30 @@ class _Conversion:
         moved = [self._there(v, op, rank) for v in (inputs[:1] if vectors else inputs)]
         self._put(op, [*moved, *op.inputs[1:]] if vectors else moved, options)
         return True
+
+    def _normalised_rows(self, op: ApplyOp, rank: int) -> tuple[ApplyOp, SSAValue] | None:
+        """Return a normalisation of whole samples, and what it is of, for the reshape that makes feature maps of it.
+
+        The mean and the variance of a row are those of its elements in any order, but for rounding.
+        """
+        if op.operator.data != "reshape" or rank not in (4, 5):
+            return None
+        norm = op.inputs[0].owner
+        if not isinstance(norm, ApplyOp) or not _is_plain_norm(norm):
+            return None
+        rows = norm.inputs[0].owner
+        if not isinstance(rows, ApplyOp) or rows.operator.data != "reshape":
+            return None
+        shape, value = shape_of(op.outputs[0]), next((v for v in self.new if self.old.get(v) is rows.inputs[0]), None)
+        is_whole = shape_of(rows.outputs[0])[-1] == prod(shape[1:])
+        return (norm, value) if value is not None and is_whole and shape_of(value) == shape else None
+
+    def _convert_rows(self, op: ApplyOp, norm: ApplyOp, value: SSAValue) -> None:
+        """Normalise samples as rows of the new layout; those of the old one are dead where nothing else reads them."""
+        before, moved = Before(op), self.new[value]
+        rows = before.reshape(moved, shape_of(norm.inputs[0]))
+        made = before.apply(norm.operator.data, rows, label=_hint(norm.outputs[0]), **norm.options.values)
+        self.new[op.outputs[0]] = before.reshape(made, shape_of(moved))
 
     def _put(self, op: ApplyOp, inputs: list[SSAValue], options: dict[str, Any]) -> None:
         """Add the operator in the new layout."""
@@ -166,6 +195,14 @@ class _Conversion:
             back = Before(place).apply("transpose", moved, axes=axes, label=_hint(value))
             self.old[value] = back
         return self.old[value]
+
+
+def _is_plain_norm(op: ApplyOp) -> bool:
+    """True for a normalisation of the last axis without factors of its elements."""
+    if op.operator.data not in ("layer_norm", "rms_norm") or len(op.inputs) != 1:
+        return False
+    last = len(shape_of(op.inputs[0])) - 1
+    return option(op, "axis") in (-1, last, (-1,), (last,))
 
 
 def _hint(value: SSAValue) -> str | None:

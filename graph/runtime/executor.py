@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...backends.arrays import aligned_empty
+from ...backends.arrays import aligned_empty, as_array
 from ...backends.forkable import ForkableLock
 from ...backends.of_this_process import OfThisProcess
 from ...backends.time_evaluator import BenchmarkResult, Repeats, flush_bytes, flushed
@@ -153,7 +153,7 @@ class Executor(OfThisProcess):
 
 
 def _checked(port: Port, value: Any) -> Array:
-    array = np.asarray(value)
+    array = as_array(value, f"input '{port.name}'")
     if array.dtype != np.dtype(port.dtype):
         raise TypeError(f"input '{port.name}' must be {port.dtype}, got {array.dtype}")
     if array.shape != port.shape:

@@ -98,6 +98,7 @@ REFUSALS = [
     (lambda x, y: (x,), TypeError, "kernel axpy takes 2 arrays (x, y), or 4 with its outputs (sum, low), got 1"),
     (lambda x, y: (x, y, x), TypeError, "takes 2 arrays (x, y), or 4 with its outputs (sum, low), got 3"),
     (lambda x, y: (x.astype("f8"), y), TypeError, "kernel axpy: input 'x' must be float32, got float64"),
+    (lambda x, y: ([[1], [1, 2]], y), TypeError, "kernel axpy: argument 'x' must be an array of NumPy's, or what it"),
     (lambda x, y: (x, y.astype(">f4")), TypeError, "kernel axpy: input 'y' must be float32, got >f4"),
     (lambda x, y: (x.T, y), ValueError, "kernel axpy: input 'x' must have shape (4, 8), got (8, 4)"),
     (lambda x, y: (x, y, x.copy(), y.astype("f2")), TypeError, "output 'low' must be float32, got float16"),

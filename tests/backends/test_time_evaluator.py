@@ -80,3 +80,10 @@ def test_kernels_and_networks_take_the_same_options(kernel: lw.Kernel) -> None:
     executor.set_input(x=data)
     executor.benchmark(number=1, repeat=1, flush=True)
     np.testing.assert_array_equal(executor.get_output(0), 0 * data)
+
+
+def test_short_times_are_shown_with_three_digits() -> None:
+    assert str(lw.BenchmarkResult((1.5e-3, 2.5e-3), 1)) == "median 2.0000 ms, mean 2.0000 ms, std 0.5000 ms"
+    short = lw.BenchmarkResult((2.25e-8, 2.25e-8, 3.15e-8), 1_000_000)
+    assert str(short) == "median 0.0000225 ms, mean 0.0000255 ms, std 0.0000042 ms"
+    assert str(lw.BenchmarkResult((0.0,), 1)) == "median 0.0000 ms, mean 0.0000 ms, std 0.0000 ms"

@@ -225,6 +225,13 @@ def test_inputs_may_be_made_constants() -> None:
         lw.from_onnx(proto, constants={"s": np.array([3.0, 4.0])})
 
 
+def test_an_empty_file_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (path := tmp_path / "none.onnx").touch()
+    with pytest.raises(lw.OnnxImportError) as refusal:
+        lw.from_onnx(path)
+    assert str(refusal.value) == f"model '{path}' cannot be imported: the file is empty"
+
+
 @pytest.mark.parametrize("what", [b"no model", b"\x08\x08", "missing.onnx"])
 def test_what_is_no_model_is_refused_in_a_sentence(what: bytes | str) -> None:
     with pytest.raises(
@@ -259,8 +266,12 @@ def test_operator_sets_must_be_named_and_known() -> None:
 
 def test_a_model_that_is_not_valid_is_refused() -> None:
     proto = model([helper.make_node("Relu", ["nothing"], ["y"])], {"x": (2,)}, ["y"])
-    with pytest.raises(lw.OnnxImportError, match=r"it is not valid: Nodes in a graph must be topologically sorted"):
+    with pytest.raises(lw.OnnxImportError) as refusal:
         lw.from_onnx(proto)
+    assert str(refusal.value).endswith(
+        "it is not valid: Nodes in a graph must be topologically sorted, however input 'nothing' of node: OpType: Relu "
+        "is not output of any previous nodes."
+    )
 
 
 def test_initializers_among_the_inputs_are_constants() -> None:

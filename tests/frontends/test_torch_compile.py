@@ -56,6 +56,10 @@ def test_backend_is_found_by_its_name() -> None:
         ({"tune": "beside"}, "option tune is seconds or 'background', got 'beside'"),
         ({"tune": -1.0}, "option tune is seconds or 'background', got -1.0"),
         ({"buckets": {0: (8, 1)}}, "option buckets is extents of at least 1 in increasing order"),
+        (
+            {"records": "missing.jsonl"},
+            "option records: there is no file 'missing.jsonl', and without tune none is made",
+        ),
         ({"versions": 0}, "option versions is a number of at least 1, got 0"),
     ],
 )

@@ -128,6 +128,11 @@ def test_inputs_outputs_and_calls(small: lw.CompiledNetwork) -> None:
         (lambda e: e.get_output("top"), ValueError, "network small has no output 'top'; it has prob, features"),
         (lambda e: e.set_input("data", np.zeros((1, 4, 6, 6))), TypeError, "input 'data' must be float32, got float64"),
         (
+            lambda e: e.set_input("data", [[1], [1, 2]]),
+            TypeError,
+            "input 'data' must be an array of NumPy's, or what it",
+        ),
+        (
             lambda e: e.run(data=np.zeros((4, 6), "float32")),
             ValueError,
             r"must have shape \(1, 4, 6, 6\), got \(4, 6\)",

@@ -12,9 +12,11 @@ import loopwright as lw
 from loopwright.backends.targets import resolve_target
 from loopwright.dialects.graph import ApplyOp
 from loopwright.graph.layout import in_layout
+from loopwright.graph.types import shape_of
 
 onnx = pytest.importorskip("onnx")
 from onnx import helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
 from onnx_models import model  # noqa: E402
 
 TARGET = "llvm cores=1"
@@ -137,3 +139,67 @@ def test_tensors_of_fewer_axes_beside_those_of_more(layout: str) -> None:
     assert layout == "NCHW" or "NDHWC" in str(after)
     for got, want in zip(after.evaluate(**feeds), net.evaluate(**feeds), strict=True):
         assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize(
+    ("rows", "norm", "stays"),
+    [
+        ((2, 1, 120), "layer_norm", False),
+        ((2, 120), "rms_norm", False),
+        ((2, 2, 60), "layer_norm", True),
+        ((1, 1, 240), "layer_norm", True),
+        ((2, 1, 120), "softmax", True),
+    ],
+)
+def test_samples_that_are_normalised_as_a_whole(rows: tuple[int, ...], norm: str, stays: bool, layout: str) -> None:
+    """A row of each is one of the same elements in any layout; rows of groups, and of all samples, stay as they are."""
+    net = lw.Network()
+    x = net.input("x", (2, 6, 4, 5) if layout == "NHWC" else (2, 4, 5, 6))
+    kernel = net.constant(np.random.default_rng(0).standard_normal((6, 6, 1, 1), np.float32), name="w")
+    kernel = kernel if layout == "NHWC" else net.transpose(kernel, axes=(2, 3, 1, 0))
+    before = net.conv2d(x, kernel, layout="NCHW" if layout == "NHWC" else "NHWC")
+    flat = net.reshape(before, shape=rows)
+    maps = net.reshape(getattr(net, norm)(flat), shape=before.shape)
+    net.output(
+        net.conv2d(net.relu(maps), kernel, layout="NCHW" if layout == "NHWC" else "NHWC"), net.sum(flat, axis=-1)
+    )
+    after = net.transform(f"lw-graph-convert-layout{{layout={layout}}},lw-graph-simplify,cse,dce")
+    moved = [op for op in after.module.walk() if isinstance(op, ApplyOp) and op.operator.data == "transpose"]
+    whole = sum(shape_of(op.outputs[0]) in ((2, 6, 4, 5), (2, 4, 5, 6)) for op in moved)
+    assert whole == 2 + 1 + stays, "the input, the output, and what is summed or normalised in the old layout"
+    feeds = {"x": np.random.default_rng(1).standard_normal(x.shape).astype("f4")}
+    want = net.evaluate(**feeds)
+    for got, right in zip(after.evaluate(**feeds), want, strict=True):
+        np.testing.assert_allclose(got, right, atol=1e-4, rtol=1e-4)
+    for got, right in zip(lw.compile(after, TARGET, processes=1).executor()(feeds["x"]), want, strict=True):
+        np.testing.assert_allclose(got, right, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+def test_group_normalisation_as_pytorch_exports_it(shift: float) -> None:
+    """One group, as an instance of one channel: without a shift of its own it is a normalisation of whole samples."""
+    random = np.random.default_rng(0)
+    weights = {
+        "w": random.standard_normal((8, 8, 1, 1)).astype("float32"),
+        "row": np.array([0, 1, -1]),
+        "maps": np.array([2, 8, 5, 5]),
+        "one": np.ones(1, np.float32),
+        "shift": np.full(1, shift, np.float32),
+        "gamma": random.standard_normal((8, 1, 1)).astype("float32"),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Reshape", ["c", "row"], ["r"]),
+        helper.make_node("InstanceNormalization", ["r", "one", "shift"], ["n"]),
+        helper.make_node("Reshape", ["n", "maps"], ["m"]),
+        helper.make_node("Mul", ["m", "gamma"], ["s"]),
+        helper.make_node("Conv", ["s", "w"], ["y"]),
+    ]
+    proto = model(nodes, {"x": [2, 8, 5, 5]}, ["y"], weights)
+    net = lw.from_onnx(proto, layout="NHWC")
+    moved = [op for op in net.module.walk() if isinstance(op, ApplyOp) and op.operator.data == "transpose"]
+    assert sum(2 in shape_of(op.outputs[0]) for op in moved) == (2 if shift == 0 else 4)
+    x = random.standard_normal((2, 8, 5, 5)).astype("float32")
+    wanted: Any = ReferenceEvaluator(proto).run(None, {"x": x})
+    np.testing.assert_allclose(net.evaluate(x=x)[0], wanted[0], atol=1e-4, rtol=1e-4)

@@ -43,6 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "empty.jsonl": "",
         "binary.bin": bytes(range(256)),
         "garbage.onnx": "not a model",
+        "empty.onnx": "",
         "garbage.lw": "nope",
         "garbage.jsonl": "garbage\n",
         "garbage.mlir": "garbage",

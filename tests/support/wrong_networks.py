@@ -72,8 +72,9 @@ CALLS: list[tuple[str, type[Exception], str]] = [
     (
         "lw.from_onnx('text.txt')",
         OnnxImportError,
-        "model 'text.txt' cannot be imported: this is no ONNX model: Error parsing message",
+        "model 'text.txt' cannot be imported: this is no ONNX model, or a part of one: Error parsing message",
     ),
+    ("lw.from_onnx('empty.onnx')", OnnxImportError, "model 'empty.onnx' cannot be imported: the file is empty"),
     (
         "lw.from_onnx(5)",
         OnnxImportError,

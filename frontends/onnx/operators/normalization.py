@@ -89,11 +89,15 @@ def _normal(node: Node, x: Value, axes: tuple[int, ...], epsilon: float) -> Valu
 
 
 def _channels(node: Node, x: Value) -> Value:
-    """Scaled and shifted by the second and third input, along axis 1, or along axes 1 and 2, joined."""
+    """Scaled and shifted by the second and third input, along axis 1, or along axes 1 and 2, joined.
+
+    A shift by nothing, which exporters of PyTorch's group normalisation write, is left out.
+    """
     net, (count,) = node.net, node.shape(1)
     shape = (1, *x.shape[1 : 2 if count == x.shape[1] else 3], *(1,) * len(x.shape))[: len(x.shape)]
     scale, shift = (net.reshape(node.value(k), shape=shape) for k in (1, 2))
-    return net.add(net.multiply(x, scale), shift)
+    scaled, known = net.multiply(x, scale), node.value(2).constant
+    return scaled if known is not None and not known.any() else net.add(scaled, shift)
 
 
 def LayerNormalization(node: Node) -> Value | list[Value]:

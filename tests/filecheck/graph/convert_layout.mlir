@@ -54,3 +54,23 @@ func.func @brought(%p: tensor<1x6x6x4xf32>, %s: tensor<4x1x1xf32>) -> tensor<1x8
   %y = lw_graph.apply "conv2d" (%z, %w) <padding = 1> : (tensor<1x4x6x6xf32>, tensor<8x4x3x3xf32>) -> tensor<1x8x6x6xf32>
   func.return %y : tensor<1x8x6x6xf32>
 }
+
+// A sample that is normalised as one row is a row in any layout; groups of channels are not.
+// CHECK-LABEL: func.func @whole_samples
+// BACK-LABEL: func.func @whole_samples
+func.func @whole_samples(%x: tensor<2x4x6x6xf32>, %s: tensor<4x1x1xf32>) -> tensor<2x4x6x6xf32> {
+  // CHECK: %p = lw_graph.apply "max_pool" (%{{.*}}) <kernel = 1, layout = "NHWC">
+  %p = lw_graph.apply "max_pool" (%x) <kernel = 1> : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  // CHECK-NEXT: %[[rows:[a-z_0-9]*]] = lw_graph.apply "reshape" (%p) <shape = [2, 1, 144]> : (tensor<2x6x6x4xf32>) -> tensor<2x1x144xf32>
+  // CHECK-NEXT: %n = lw_graph.apply "layer_norm" (%[[rows]]) <epsilon = 0.001> : (tensor<2x1x144xf32>) -> tensor<2x1x144xf32>
+  // CHECK-NEXT: %[[maps:[a-z_0-9]*]] = lw_graph.apply "reshape" (%n) <shape = [2, 6, 6, 4]>
+  // BACK: lw_graph.apply "reshape" (%p) <shape = [2, 1, 144]> : (tensor<2x4x6x6xf32>) -> tensor<2x1x144xf32>
+  // BACK-NOT: transpose
+  // BACK: func.return
+  %r = lw_graph.apply "reshape" (%p) <shape = [2, 1, 144]> : (tensor<2x4x6x6xf32>) -> tensor<2x1x144xf32>
+  %n = lw_graph.apply "layer_norm" (%r) <epsilon = 0.001> : (tensor<2x1x144xf32>) -> tensor<2x1x144xf32>
+  %m = lw_graph.apply "reshape" (%n) <shape = [2, 4, 6, 6]> : (tensor<2x1x144xf32>) -> tensor<2x4x6x6xf32>
+  // CHECK: %z = lw_graph.apply "multiply" (%[[maps]], %{{.*}}) : (tensor<2x6x6x4xf32>, tensor<1x1x1x4xf32>) -> tensor<2x6x6x4xf32>
+  %z = lw_graph.apply "multiply" (%m, %s) : (tensor<2x4x6x6xf32>, tensor<4x1x1xf32>) -> tensor<2x4x6x6xf32>
+  func.return %z : tensor<2x4x6x6xf32>
+}
