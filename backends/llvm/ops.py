@@ -18,7 +18,7 @@ from .function import Function
 from .math import POLYNOMIALS, polynomial
 from .memory import splat
 from .saturation import saturated
-from .types import constant_text, float_text, lanes_of, splat_text
+from .types import constant_text, float_text, lanes_of, shape_text, splat_text
 
 Handler = Callable[[Function, Operation], None]
 
