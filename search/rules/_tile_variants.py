@@ -158,7 +158,7 @@ def direct_variant(anchor: Anchor) -> Variant:
 def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = ()) -> Iterator[Variant]:
     """The structures worth searching for an anchor, which reads padding in `windows`."""
     groups = anchor.axis_of_runs(SHORTEST_RUN)
-    within = anchor.within_runs(groups)
+    within, run = anchor.within_runs(groups), anchor.run_of(groups)
     if groups == anchor.spatial[-1].name:
         anchor = within
     for group in _vector_axes(anchor, target):
@@ -179,7 +179,9 @@ def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = (
     for group in _channel_axes(within, target):
         for panel in _panels(within, group):
             yield Variant(group, panel, False, runs=groups)
-            if leaving := left_out(windows, group, _most_read(within, windows)):
+            if leaving := left_out(
+                windows, group, _most_read(within, target, windows, run if groups else prod(a.extent for a in group))
+            ):
                 yield Variant(group, panel, True, runs=groups, windows=leaving)
     yield from channels_apart(anchor, target)
 
@@ -206,11 +208,16 @@ def left_out(
     return tuple(window for window in pixels if window.spatial not in lanes)
 
 
-def _most_read(anchor: Anchor, windows: Sequence[PaddedWindow]) -> float:
-    """Part of an anchor's products that may read no padding for tiles of channels that leave the rest out."""
+def _most_read(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow], filters: int) -> float:
+    """Part of an anchor's products that may read no padding for tiles of channels that leave the rest out.
+
+    `filters` read the same pixels. Of less than a vector of them much must be padding: 512x28x28 to 64 in 16 groups,
+    5x5, would be chosen in lanes of four filters, and take 1.34 ms for 0.40 (one core of a Zen 5).
+    """
     taps = {window.tap for window in windows}
     terms = prod(axis.extent for axis in anchor.reduce if axis.name not in taps)
-    return SOME_PADDING if terms >= FEWEST_TERMS else MUCH_PADDING
+    whole = filters * element_bytes(anchor.element) >= target.vector_bytes
+    return SOME_PADDING if whole and terms >= FEWEST_TERMS else MUCH_PADDING
 
 
 def _left_out_unpacked(
