@@ -66,7 +66,8 @@ class VersionsOp(Guard):
 
     Where the conditions, which are those of blocks, loads or masks in it, hold for all of the loops in it, they are not
     asked for again: the version for whole tiles. The other one, for the rest, asks for them element by element; on a
-    CPU it is for the one tile that an edge cuts, where there is one, in which each element is needed or not.
+    CPU it is for the one tile that an edge cuts, where there is one, in which each element is needed or not, or for the
+    few that read padding in part, where it adds nothing, each of which is written for itself.
     Versions of nests in it are in both.
     """
 

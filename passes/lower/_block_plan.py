@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import gcd
 
 from xdsl.dialects import arith
@@ -20,6 +21,7 @@ from ...dialects.te import IndexOp, PredicateOp
 from ..analysis.nest import buffer_name, loops_reduced, ranges_of
 from ..analysis.panels import Panel, panel_of
 from ..analysis.placement import Placement, in_bounds
+from ..analysis.vanishing import added_where
 from ._chosen_values import questions_of
 from ._run_ahead import BEYOND, BULK
 
@@ -89,6 +91,11 @@ class BlockPlan:
         loads = self.loads.items() if asking else ()
         self.ahead = {op: found for op, load in loads if (found := _ahead(asking, op, load)) is not None}
         self.panels = self._panels()
+
+    @cached_property
+    def added(self) -> tuple[IndexExpr, ...]:
+        """The conditions without which an instance adds nothing."""
+        return added_where(self.block)
 
     def _panels(self) -> dict[Operation, Panel]:
         """The panels that are asked for ahead, by the load that reads them."""

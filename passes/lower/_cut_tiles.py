@@ -38,10 +38,10 @@ def cut_of(condition: IndexExpr, inside: Ranges) -> Cut | None:
     The condition is settled for the loops around; `inside` are the values of those of the nest. Where it is on these
     alone, there is one nest, and no sum.
     """
-    parted = _parted(condition, inside)
-    if parted is None:
+    found = parted(condition, inside)
+    if found is None:
         return None
-    outer, (lowest, highest) = parted
+    outer, (lowest, highest) = found
     if not outer:
         return Cut((), 0)
     step = gcd(*(c for _, c in outer))
@@ -54,17 +54,17 @@ def whole_steps(condition: IndexExpr, loop: str, inside: Ranges) -> tuple[int, b
 
     None where it is on loops around as well, or for a part of several; `inside` are the values of the loops within.
     """
-    parted = _parted(condition, inside)
-    if parted is None or [atom for atom, _ in parted[0]] != [loop]:
+    found = parted(condition, inside)
+    if found is None or [atom for atom, _ in found[0]] != [loop]:
         return None
-    (((_, step),), (lowest, highest)) = parted
+    (((_, step),), (lowest, highest)) = found
     if step > 0:
         return None
     whole, some = max(0, lowest // -step + 1), max(0, highest // -step + 1)
     return (whole, some > whole) if some - whole <= 1 else None
 
 
-def _parted(condition: IndexExpr, inside: Ranges) -> tuple[list[Term], tuple[int, int]] | None:
+def parted(condition: IndexExpr, inside: Ranges) -> tuple[list[Term], tuple[int, int]] | None:
     """The terms of a condition on loops around a nest, and the bounds of the rest; None where an atom is of both."""
     outer: list[Term] = []
     inner: list[Term] = []

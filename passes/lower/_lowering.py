@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -26,6 +26,7 @@ from ._branches import branch, under
 from ._cut_tiles import Cut, cut_of, whole_steps
 from ._launch import allocate_first
 from ._loop_values import Known
+from ._padded_tiles import PaddedTiles, padded_tiles
 from ._starts import is_start
 from ._tile_product import TileWriter, tile_intrinsic
 from ._turned_copies import is_tile, turns_rows
@@ -185,7 +186,7 @@ class Lowering:
         tests: list[SSAValue] = []
         hold: list[IndexExpr] = []
         for condition in conditions:
-            value = self.at.condition(interval_of(self.at.fixed(condition), self._ranges(op)).low)
+            value = self._whole(op, condition)
             if value is not False:
                 hold.append(condition)
             if not isinstance(value, bool):
@@ -201,7 +202,76 @@ class Lowering:
         if test is None:
             whole()
         else:
-            branch(self.at, test, whole, lambda: self._children(op))
+            branch(self.at, test, whole, lambda: self._rest(op, conditions))
+
+    def _rest(self, op: VersionsOp, conditions: Iterable[IndexExpr]) -> None:
+        """Write a nest for tiles of which not all is whole: where few read padding in part, a version for each of them.
+
+        In it each copy reads a pixel, or is left out.
+        """
+        found = self._padded(op, conditions)
+        if found is None:
+            self._children(op)
+        else:
+            self._write_padded(op, found, False)
+
+    def _padded(self, op: VersionsOp, conditions: Iterable[IndexExpr]) -> list[PaddedTiles] | None:
+        """The padded tiles of a nest on a CPU that is one sum, which adds nothing for padding; None for others.
+
+        None also where loops in it that are no copies ask for padding, iteration by iteration.
+        """
+        blocks = [*blocks_in(op)]
+        if self.tiles is None or len(blocks) != 1:
+            return None
+        asked = {c: self.at.test(c) for c in conditions if self._whole(op, c) is not True}
+        repeated = {x.loop_name for x in loops_in(op) if x.size > 1 and self._kind(x) not in ("unrolled", "vectorized")}
+        if not asked.keys() <= set(self.plans[blocks[0]].added) or any(repeated & c.axes() for c in asked):
+            return None
+        return padded_tiles(asked, self._ranges(op), self.at.ranges)
+
+    def _write_padded(self, op: VersionsOp, tiles: Sequence[PaddedTiles], is_cut: bool) -> None:
+        """Write a nest for each combination of tiles in which one is cut."""
+        if not tiles:
+            if is_cut:
+                self._children(op)
+            return
+        (first, *others), known = tiles, self.at.known
+
+        def of_whole() -> None:
+            self.at.known = known | set(first.conditions)
+            self._write_padded(op, others, is_cut)
+            self.at.known = known
+
+        whole = [self._whole(op, c) for c in first.conditions]
+        write = partial(self._either, self._all(whole), of_whole)
+        for cut in first.cuts:
+            write = partial(self._of_cut, op, others, cut, write)
+        write()
+
+    def _of_cut(self, op: VersionsOp, others: Sequence[PaddedTiles], cut: Cut, otherwise: Callable[[], None]) -> None:
+        """Write a nest for the value of a sum that cuts it, and what is written for other values."""
+        value, before = IndexExpr(cut.terms, -cut.value), self.at.cuts
+
+        def of_cut() -> None:
+            self.at.cuts = (*before, cut)
+            self._write_padded(op, others, True)
+            self.at.cuts = before
+
+        self._either(self._all([self.at.condition(value), self.at.condition(-value)]), of_cut, otherwise)
+
+    def _all(self, tests: Sequence[SSAValue | bool]) -> SSAValue | bool:
+        """True where all tests hold."""
+        if False in tests:
+            return False
+        found = self.at.conjunction([test for test in tests if not isinstance(test, bool)], False)
+        return True if found is None else found
+
+    def _whole(self, op: VersionsOp, condition: IndexExpr) -> SSAValue | bool:
+        """True where a condition holds for all of a nest."""
+        least = interval_of(self.at.fixed(condition), self._ranges(op)).low
+        if self.tiles is not None and least in map(self.at.fixed, self.at.known):
+            return True
+        return self.at.condition(least)
 
     def _ranges(self, op: VersionsOp) -> dict[str, tuple[int, int]]:
         """The values of the loops in a nest."""
@@ -369,9 +439,13 @@ class Lowering:
                 left.append(condition)
         return left
 
+    def _adds_nothing(self, plan: BlockPlan) -> bool:
+        """True for an instance of a sum that reads padding alone, on a CPU."""
+        return self.tiles is not None and any(self.at.holds(c) is False for c in plan.added)
+
     def _block(self, plan: BlockPlan) -> None:
         left = self._lane_conditions(plan.conditions)
-        if left is None:
+        if left is None or self._adds_nothing(plan):
             return
         afresh = plan.block.has_init and not plan.reduce_loops
         self.writer.update(plan, left, afresh)

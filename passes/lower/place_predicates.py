@@ -64,7 +64,8 @@ class PlacePredicates(ModulePass):
     is asked of the lanes of a vector, and by each virtual thread, is left to the blocks.
 
     On a CPU a nest of register tiles in which a sum reads padding alone, and adds nothing, is left out: an `lw_loop.if`
-    of the conditions that hold somewhere in it.
+    of the conditions that hold somewhere in it. The version that reads no padding is in the loops over taps, where
+    others over terms are inside: of one tap more tiles are whole than of all.
 
     Blocks keep their predicates, which say when they are run. On a GPU no barrier comes to stand in a branch. What the
     copy engine copies is not branched: it tells by itself which elements are of the array. Nor is what fills registers
@@ -117,15 +118,15 @@ class _Nest:
         self.ranges = widest_ranges(self.loops)
         self.lanes = {loop.loop_name for loop in self.loops if loop.loop_kind == "vectorized"}
         self.copied = {loop.loop_name for loop in self.loops if loop.loop_kind == "unrolled"}
-        inside = [*blocks_in(op)] if isinstance(op, ForOp) else [op]
-        self.steps = self.copied | self.lanes | {name for block in inside for name in reduce_loops(block)}
+        self.blocks = dict(zip(blocks_in(op) if isinstance(op, ForOp) else [op], asked, strict=True))
+        self.steps = self.copied | self.lanes | {name for block in self.blocks for name in reduce_loops(block)}
         self.predicates = _with_axes(c for block in asked for c in block.predicates)
         self.padding = _with_axes(c for block in asked for c in block.padding)
         self.masks = _with_axes(c for block in asked for c in block.masks)
         self.shared = {c for c in self.predicates if all(c in block.predicates for block in asked)}
         self.added = asked[0].added if len(asked) == 1 else ()
         self.starts = is_start(op)
-        self.turns = turns_rows(self.loops, inside)
+        self.turns = turns_rows(self.loops, list(self.blocks))
 
 
 def _with_axes(conditions: Iterable[IndexExpr]) -> dict[IndexExpr, frozenset[str]]:
@@ -227,7 +228,8 @@ class _Walk:
             if free and self._varies(nest, axes) and axes & nest.copied and (self.gpu or free <= nest.steps):
                 tiles.append(c)
         if isinstance(nest.op, ForOp) and nest.op.size > 1:
-            tiles += [c for c, axes in self._open(nest, nest.padding) if self._varies(nest, axes)]
+            padding = [c for c, axes in self._open(nest, nest.padding) if self._varies(nest, axes)]
+            tiles += [c for c in padding if not self._waits_for_taps(nest, c)]
         tiles += [c for c, axes in self._open(nest, nest.masks) if axes <= {*self.names, *nest.ranges}]
         turned = [c for c in self._of_turned_lanes(nest) if c not in tiles or c in self.whole]
         return [*(c for c in tiles if c not in self.whole and self._may_be_whole(nest, c)), *turned]
@@ -241,6 +243,16 @@ class _Walk:
             return []
         open_ones = [*self._open(nest, nest.predicates), *self._open(nest, nest.padding)]
         return [c for c, axes in open_ones if axes & nest.lanes and axes - set(self.names) <= nest.steps]
+
+    def _waits_for_taps(self, nest: _Nest, condition: IndexExpr) -> bool:
+        """True where sums on a CPU leave padding out, and ask for it in loops around others over their terms.
+
+        Of each tap more tiles are whole than of all, and few are cut.
+        """
+        padded = [block for block, asked in nest.blocks.items() if condition in asked.padding]
+        return not self.gpu and all(
+            condition in nest.blocks[block].added and _is_settled_around(nest, block, condition) for block in padded
+        )
 
     def _varies(self, nest: _Nest, axes: frozenset[str]) -> bool:
         """True where loops that are lanes neither here nor in the nest leave a condition over `axes` open.
@@ -333,6 +345,18 @@ class _Walk:
             for nest in statements(op):
                 self.statement(nest)
         self.names, self.known, self.whole = names, known, whole
+
+
+def _is_settled_around(nest: _Nest, block: BlockOp, condition: IndexExpr) -> bool:
+    """True where loops of a nest that are written as such settle a condition of a block, around one that none asks for.
+
+    As those over taps do around channels: sums over taps alone, as of depthwise windows, ask around all of them.
+    """
+    written = [x for x in block.enclosing_loops if x in nest.loops and x.size > 1]
+    serial = [x.loop_name for x in written if x.loop_name not in nest.copied | nest.lanes]
+    asked = [number for number, name in enumerate(serial) if name in condition.axes()]
+    axes = {name for c in nest.blocks[block].padding for name in c.axes()}
+    return bool(asked) and not axes.issuperset(serial[asked[-1] :])
 
 
 def _elsewhere_of(block: BlockOp) -> dict[str, tuple[int, int]]:

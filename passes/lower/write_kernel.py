@@ -29,7 +29,8 @@ class WriteKernel(ModulePass):
     Index arithmetic is simplified for the ranges of the loops and computed in the outermost loop where it is known. A
     tail predicate becomes a shorter loop, a mask over the lanes, or a branch around the largest nest it holds for; a
     nest whose tiles are mostly whole is written twice, once without the predicate; on a CPU the other time is for the
-    tile that is cut, where it is known which that is: of it those copies are written that are needed.
+    tile that is cut, where it is known which that is: of it those copies are written that are needed. Tiles of a sum
+    that read padding in part have a version each on a CPU where they are few, without the products of it.
 
     Requires: what lanes touch decided (`lw-vectorize-loops`), by the last of the steps before.
     """

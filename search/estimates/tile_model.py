@@ -8,6 +8,7 @@ from math import prod
 import numpy.typing as npt
 
 from ...dialects.target import LINE_BYTES
+from ...passes.lower._padded_tiles import MOST_VERSIONS
 from ..sketch import arrays as np
 from ..sketch.hole import Columns
 from ..structure.padding import PaddedWindow
@@ -55,6 +56,12 @@ in 1.03 and 0.96 of the time (Zen 3)."""
 STORE_CYCLES = 2.0
 """Cycles to load and store an accumulator. With 1 and 4 one and six of 58 default schedules change, in 0.80 and 0.99 of
 the time (Zen 3)."""
+TAP_STORE_CYCLES = 1.0
+"""Cycles to store an accumulator and load it anew between two taps, where nothing waits for either: one store, beside
+which two loads are (of 256x33x33 by 6 with 2, 4 and 8 channels between taps, 5.2, 4.7 and 4.4 ms, 0.7 on a Zen 5)."""
+ASKED_CYCLES = 1.0
+"""Cycles to ask whether a pixel is padding: where it is read from is chosen, it is loaded and broadcast, three
+instructions beside its multiply-adds (a count, not a measurement)."""
 UNPACKED = 1.1
 """Factor where operands along the vectors are read where they are. With 1 and 1.3 three of 58 default schedules change
 each, and take 1.39 and 1.23 of the time (Zen 3)."""
@@ -251,6 +258,7 @@ class TileModel(TileShape):
         around = (
             LOOP_CYCLES / self._unrolled(c)
             + stored * fmas / np.maximum(block, 1.0)
+            + self._between_taps(c, block) * fmas
             + self._kept_apart(c, vectors, fmas)
         )
         balance = np.ceil(tasks / self.target.cores) * self.target.cores / tasks
@@ -314,16 +322,37 @@ class TileModel(TileShape):
             return np.full(len(once), STORE_CYCLES)
         return np.where(once, STREAMED_ONCE_CYCLES, STREAMED_STORE_CYCLES)
 
+    def _between_taps(self, c: Columns, block: Array) -> Array:
+        """Cycles of a step to store an accumulator and load it anew for each tap that tiles may leave out."""
+        taps = {window.tap for window in self.windows}
+        around = [axis for axis in self.reduce[:-1] if axis.name in taps]
+        begun = prod([axis.extent / c[axis.unroll] for axis in around], start=np.ones(len(block)))
+        return np.asarray((begun - 1.0) * TAP_STORE_CYCLES / np.maximum(block, 1.0))
+
     def _taken(self, c: Columns) -> Array:
-        """The part of steps in which a register tile reads anything but padding, one step of all tiles at least."""
+        """The part of steps in which a register tile reads anything but padding, one step of all tiles at least.
+
+        Where few tiles read padding in part each of these has code of its own, which leaves the padding out: such a
+        step takes its part of the products, and the latency of one at least. Where many do each pixel is asked for.
+        """
         tiles = {axis.name: c[axis.inner] for axis in self.rows}
         tiles[self.vector.name] = c[self.vector.inner] * c[self.lanes]
         taps = {axis.name: c[axis.unroll] for axis in self.reduce}
         one = np.ones(len(c[self.lanes]), dtype=np.int64)  # of an axis whose places are tasks
-        parts = [w.parts(tiles.get(w.spatial, one), taps[w.tap]) for w in self.windows if w.tap in taps]
         total, _ = self._depth(c)
+        each = [(w, tiles.get(w.spatial, one), taps[w.tap]) for w in self.windows if w.tap in taps]
+        unit = np.ones(len(total))
+        some = prod([w.parts(tile, step) for w, tile, step in each], start=unit)
+        whole = prod([w.whole(tile, step) for w, tile, step in each], start=unit)
+        read = prod([w.read(tile, step) for w, tile, step in each], start=unit)
+        versions = prod([w.cuts(tile, step) + 1.0 for w, tile, step in each], start=unit) - 1.0
+        vectors = c[self.vector.inner] * self._registers_a_vector(c)
+        fmas = self._row_tile(c) * vectors * self._unrolled(c)
+        shortest = np.minimum(1.0, FMA_LATENCY * self.target.fma_per_cycle / fmas)
+        parted = np.maximum(read, whole + shortest * (some - whole))
+        asked = some + (some - whole) * ASKED_CYCLES * self.target.fma_per_cycle / vectors
         least = 1.0 / (self._register_tiles(c) * total)
-        return np.asarray(np.maximum(prod(parts, start=np.ones(len(total))), least))
+        return np.asarray(np.maximum(np.where(versions <= MOST_VERSIONS, parted, asked), least))
 
     def _task(self, c: Columns) -> dict[str, Array]:
         """The iterations of each axis in one block of steps of a task."""

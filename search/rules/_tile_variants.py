@@ -36,6 +36,14 @@ MUCH_PADDING = 0.5
 that read it from a copy. They take 6.6 ms for 29 of 14x14x2048 by 12, which is 0.18, 15.3 for 34.3 of 33x33x512 by 18
 (0.40), with channels last 6.9 for 19.0; of 28x28 by 12 (0.51) 6.9 for 18.4 and 13.3 for 10.1, of 33x33 by 12 (0.57) 43
 for 60 and 20.4 for 20.0, of 33x33x256 by 6 (0.77) 13.0 for 11.6 (Emerald Rapids, one core)."""
+SOME_PADDING = 0.95
+"""The same with lanes along channels, where each padded pixel of a tile is left out by itself: 2x64x34x34 to 80, 5x5 by
+8, takes 1.3 ms for 2.8 (0.66 are none), 8x256x15x15 to 384 by 6 7.6 for 14.8 (0.55), 256x33x33 by 6 4.1 for 5.6 (0.77),
+7x7x512, batch 8, 6.8 for 8.5 (0.82; one core of a Zen 5). Of the rest, such as windows of three over 28 pixels, a
+twentieth at most could be left out."""
+FEWEST_TERMS = 16
+"""Terms of a tap, at least, for that: sums are stored and loaded anew between taps. With 8 channels 33x33 to 40 by 12
+takes 57 us for 36, with 16 2x34x34 to 512, 5x5 by 2, 4.1 ms for 5.4 (one core of a Zen 5)."""
 SMALL = 8
 """A reduce axis up to this extent, such as a filter's, is kept whole or unrolled whole. With 4 seven of 58 default
 schedules change, in 0.96 of the time (0.78 to 1.26); with 16 two, in 1.06 (Zen 3)."""
@@ -150,7 +158,7 @@ def direct_variant(anchor: Anchor) -> Variant:
 def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = ()) -> Iterator[Variant]:
     """The structures worth searching for an anchor, which reads padding in `windows`."""
     groups = anchor.axis_of_runs(SHORTEST_RUN)
-    within = anchor.within_runs(groups)
+    within, run = anchor.within_runs(groups), anchor.run_of(groups)
     if groups == anchor.spatial[-1].name:
         anchor = within
     for group in _vector_axes(anchor, target):
@@ -171,7 +179,9 @@ def variants(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow] = (
     for group in _channel_axes(within, target):
         for panel in _panels(within, group):
             yield Variant(group, panel, False, runs=groups)
-            if leaving := left_out(windows, group):
+            if leaving := left_out(
+                windows, group, _most_read(within, target, windows, run if groups else prod(a.extent for a in group))
+            ):
                 yield Variant(group, panel, True, runs=groups, windows=leaving)
     yield from channels_apart(anchor, target)
 
@@ -184,13 +194,30 @@ def channels_apart(anchor: Anchor, target: Target) -> Iterator[Variant]:
         yield Variant((axis,), panel, False, turns_pixels=True)
 
 
-def left_out(windows: Sequence[PaddedWindow], vector: Sequence[Axis]) -> tuple[PaddedWindow, ...]:
-    """The windows along which tiles leave out the steps that read padding alone, where much is: those of no lanes."""
+def left_out(
+    windows: Sequence[PaddedWindow], vector: Sequence[Axis], most_read: float = MUCH_PADDING
+) -> tuple[PaddedWindow, ...]:
+    """The windows along which tiles leave out the steps that read padding alone, those of no lanes.
+
+    None where more than `most_read` of the products read none.
+    """
     lanes = {axis.name for axis in vector}
     pixels = [window for window in windows if not window.moves_back]
-    if part_read(pixels) > MUCH_PADDING:
+    if part_read(pixels) > most_read:
         return ()
     return tuple(window for window in pixels if window.spatial not in lanes)
+
+
+def _most_read(anchor: Anchor, target: Target, windows: Sequence[PaddedWindow], filters: int) -> float:
+    """Part of an anchor's products that may read no padding for tiles of channels that leave the rest out.
+
+    `filters` read the same pixels. Of less than a vector of them much must be padding: 512x28x28 to 64 in 16 groups,
+    5x5, would be chosen in lanes of four filters, and take 1.34 ms for 0.40 (one core of a Zen 5).
+    """
+    taps = {window.tap for window in windows}
+    terms = prod(axis.extent for axis in anchor.reduce if axis.name not in taps)
+    whole = filters * element_bytes(anchor.element) >= target.vector_bytes
+    return SOME_PADDING if whole and terms >= FEWEST_TERMS else MUCH_PADDING
 
 
 def _left_out_unpacked(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,18 @@ from ..sketch.expression import FLOAT, mapped
 from .anchor import Anchor, Operand
 
 Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TileSteps:
+    """Of the steps of a tile along a window the parts that read anything but padding, and no padding, and of products
+    those whose pixel is none; `cuts` are the ways in which tiles read both, each of which may have code of its own.
+    """
+
+    some: float
+    read: float
+    whole: float
+    cuts: int
 
 
 @dataclass(frozen=True)
@@ -49,25 +62,76 @@ class PaddedWindow:
 
         Of all places and taps in one tile each is written out by itself, and left out where it is padding.
         """
+        return self.steps(tile, taps).some
+
+    def steps(self, tile: int, taps: int) -> TileSteps:
+        """The steps of a tile of neighbours, with so many taps at a time."""
+        return _steps(self, tile, taps)
+
+    def _counted(self, tile: int, taps: int) -> TileSteps:
         if tile >= self.extent and taps >= self.taps:
-            tile = taps = 1
-        first = np.arange(0, self.extent, tile)
-        last = np.minimum(first + tile, self.extent) - 1
-        one = np.arange(0, self.taps, taps)
-        after = np.minimum(one + taps, self.taps) - 1
-        near, far = (one, after) if self.dilation > 0 else (after, one)
-        lowest = self.start + self.stride * first[:, None] + self.dilation * near
-        highest = self.start + self.stride * last[:, None] + self.dilation * far
-        return float(np.mean((highest >= self.low) & (lowest <= self.high)))
+            part = self.steps(1, 1).read
+            return TileSteps(part, part, part, 0)
+        places = self.start + self.stride * np.arange(self.extent)[:, None] + self.dilation * np.arange(self.taps)
+        is_pixel = (places >= self.low) & (places <= self.high)
+        first, one = np.arange(0, self.extent, tile), np.arange(0, self.taps, taps)
+        read = np.add.reduceat(np.add.reduceat(is_pixel, first, axis=0, dtype=np.int64), one, axis=1)
+        copies = np.diff([*first, self.extent])[:, None] * np.diff([*one, self.taps])
+        last, behind = np.minimum(first + tile, self.extent) - 1, np.minimum(one + taps, self.taps) - 1
+        near, far = (one, behind) if self.dilation > 0 else (behind, one)
+        some = (places[last][:, far] >= self.low) & (places[first][:, near] <= self.high)
+        whole, begin = read == copies, places[first][:, one]
+        ends = self.stride * (tile - 1) + abs(self.dilation) * (
+            taps - 1
+        )  # also of the last tile, which is cut off later
+        reach = begin + min(0, self.dilation) * (taps - 1)
+        cut = (reach + ends >= self.low) & (reach <= self.high) & ((reach < self.low) | (reach + ends > self.high))
+        return TileSteps(
+            some=float(np.mean(some)),
+            read=float(np.mean(read / copies)),
+            whole=float(np.mean(whole)),
+            cuts=np.unique(begin[cut]).size,
+        )
 
     def parts(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
-        """The same for a population."""
-        return mapped(self._parts, FLOAT)(tile, taps)
+        """`part` for a population."""
+        return mapped(self._some, FLOAT)(tile, taps)
 
-    def _parts(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
+    def read(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
+        """The part of products of these steps whose pixel is no padding, for a population."""
+        return mapped(self._read, FLOAT)(tile, taps)
+
+    def whole(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
+        """The part of steps that read no padding, for a population."""
+        return mapped(self._whole, FLOAT)(tile, taps)
+
+    def cuts(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
+        """The ways in which tiles are cut, for a population."""
+        return mapped(self._cuts, FLOAT)(tile, taps)
+
+    def _some(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
+        return self._each(tile, taps, lambda steps: steps.some)
+
+    def _read(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
+        return self._each(tile, taps, lambda steps: steps.read)
+
+    def _whole(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
+        return self._each(tile, taps, lambda steps: steps.whole)
+
+    def _cuts(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
+        return self._each(tile, taps, lambda steps: steps.cuts)
+
+    def _each(
+        self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64], of: Callable[[TileSteps], float]
+    ) -> Array:
         base = int(np.max(taps, initial=0)) + 1
         pairs, places = np.unique(tile * base + taps, return_inverse=True)
-        return np.asarray([self.part(*divmod(pair, base)) for pair in pairs.tolist()], dtype=np.float64)[places]
+        return np.asarray([of(self.steps(*divmod(pair, base))) for pair in pairs.tolist()], dtype=np.float64)[places]
+
+
+@lru_cache(maxsize=4096)
+def _steps(window: PaddedWindow, tile: int, taps: int) -> TileSteps:
+    return window._counted(tile, taps)
 
 
 def padded_windows(module: ModuleOp, anchor: Anchor) -> tuple[PaddedWindow, ...]:

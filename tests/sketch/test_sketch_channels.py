@@ -15,7 +15,7 @@ from loopwright.passes.schedule.compute_inline import ComputeInline
 from loopwright.search.estimates.tile_model import APART_PACK_CYCLES, EASED, PACK_CYCLES, TileModel
 from loopwright.search.rules._tile_model import tile_model
 from loopwright.search.rules._tile_plan import plan_tiles
-from loopwright.search.rules._tile_variants import variants
+from loopwright.search.rules._tile_variants import FEWEST_TERMS, variants
 from loopwright.search.sketch.draft import Draft
 from loopwright.search.sketch.likely import SURE_ON_CPU
 from loopwright.search.sketch.sketch import Sketch
@@ -150,13 +150,15 @@ def test_lanes_that_are_stored_apart_are_charged() -> None:
 
 @pytest.mark.parametrize(("channels", "dilation", "sure"), [(32, 1, True), (4, 1, False), (32, 16, False)])
 def test_long_sums_in_lanes_along_channels_are_chosen_by_estimates(channels: int, dilation: int, sure: bool) -> None:
-    """Short ones are not; of windows most of which is padding those are that leave it out, too."""
+    """Short ones are not; those are that leave padding out, too: of much all, else those with lanes along channels."""
     task = lw.SearchTask(lambda: convolution(1, channels, 20, 24, 3, dilation=dilation), target=CPU)
     found = {sketch.name: sketch.sure for sketch in task.sketches}
     assert found.pop("ff_root") == found.pop("ff_inner") == (sure or dilation > 1)
     leaving = {name for name in found if name.endswith("_padded")}
-    assert {name for name, by_estimate in found.items() if by_estimate} == (leaving if dilation > 1 else set())
-    assert ("ff_root_padded" in leaving) == (dilation > 1)
+    assert {name for name, by_estimate in found.items() if by_estimate} == {
+        name for name in leaving if dilation > 1 or name.startswith("ff_")
+    }
+    assert ("ff_root_padded" in leaving) == (dilation > 1 or channels >= FEWEST_TERMS)
 
 
 @pytest.mark.parametrize(("channels", "taps", "stride"), [(300, 1, 1), (300, 1, 2), (3, 11, 1)])

@@ -156,6 +156,27 @@ def test_parts_of_steps_are_counted(tile: int, taps: int, start: int, dilation: 
     assert window.parts(*given).tolist() == [some / steps] * 2
 
 
+@pytest.mark.parametrize("tile", range(1, 9))
+@pytest.mark.parametrize("taps", [1, 2, 3])
+@pytest.mark.parametrize("dilation", [1, 2, 5])
+def test_what_padded_tiles_read_is_counted(tile: int, taps: int, dilation: int) -> None:
+    window = PaddedWindow("x", 9, 1, "r", 3, dilation, 0, dilation, dilation + 8)
+    found = window.steps(tile, taps)
+    if tile >= 9 and taps == 3:
+        tile = taps = 1
+    parts, starts = [], set()
+    for first, tap in product(range(0, 9, tile), range(0, 3, taps)):
+        copies = list(product(range(first, min(first + tile, 9)), range(tap, min(tap + taps, 3))))
+        inside = [dilation <= x + dilation * t <= dilation + 8 for x, t in copies]
+        parts.append(np.mean(inside))
+        low, high = first + dilation * tap, first + tile - 1 + dilation * (tap + taps - 1)
+        if (low < dilation or high > dilation + 8) and high >= dilation and low <= dilation + 8:
+            starts.add(low)
+    assert found.read == pytest.approx(np.mean(parts))
+    assert found.whole == pytest.approx(np.mean(np.array(parts) == 1))
+    assert found.cuts == len(starts)
+
+
 TRANSPOSED = {"3x3/2": (3, 3, 2, 9), "5x5/3": (5, 5, 3, 25), "3x5/2": (3, 5, 2, 15)}
 """Rows and columns of windows, strides, and the taps of all phases together, of transposed convolutions."""
 

@@ -260,7 +260,8 @@ func.func @cut_lanes(%x: memref<40xf32> {lw.name = "x"}, %b: memref<8x40xf32> {l
 // -----
 
 // A nest of register tiles in which a sum reads padding alone is left out on a CPU: of tiles of two pixels the tap reads
-// some of the image where one of them is inside. A block that adds something else is run.
+// some of the image where one of them is inside. Versions of what reads no padding are of each tap, of which more tiles
+// are whole than of all. A block that adds something else is run, and has versions around its taps.
 
 func.func @padding(%x: memref<64x10xf32> {lw.name = "x"}, %w: memref<64x16xf32> {lw.name = "w"}, %b: memref<10x16xf32> {lw.name = "b", lw.output}, %c: memref<10x16xf32> {lw.name = "c", lw.output}) {
   lw_loop.for i0 in 5 {
@@ -302,9 +303,12 @@ func.func @padding(%x: memref<64x10xf32> {lw.name = "x"}, %w: memref<64x16xf32> 
 // CHECK: lw_loop.block b$start
 // CHECK: lw_loop.for t in 3 {
 // CHECK-NEXT: lw_loop.if (i0 * 2 + t * 6 - 5 >= 0, 15 - i0 * 2 - t * 6 >= 0) {
+// CHECK-NEXT: lw_loop.versions (i0 * 2 + i1 + t * 6 - 6 >= 0, 15 - i0 * 2 - i1 - t * 6 >= 0) {
 // CHECK-NEXT: lw_loop.for k in 64 {
 // CHECK-NEXT: lw_loop.for i1 in 2 unrolled {
 // CHECK: lw_loop.block c$start
+// CHECK: lw_loop.versions (
+// CHECK-NEXT: lw_loop.for t$1 in 3 {
 // CHECK-NOT: lw_loop.if
 // CHECK: lw_loop.block c (
 // -----
