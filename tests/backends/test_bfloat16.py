@@ -33,6 +33,9 @@ def test_results_are_rounded_once(name: str) -> None:
     with np.errstate(all="ignore"):
         wanted = np.asarray(run_te(sch.workload, inputs)[0])
         found = np.asarray(task.build(task.default_schedule)(*inputs))
-    numbers = ~(np.isnan(wanted.astype(np.float32)) & np.isnan(found.astype(np.float32)))
+    values = [array.astype(np.float32) for array in (wanted, found)]
+    numbers = ~(np.isnan(values[0]) & np.isnan(values[1]))
+    if name == "extremes":  # of zeros of both signs either is the larger
+        numbers &= (values[0] != 0) | (values[1] != 0)
     assert numbers.sum() > len(ALL) * 9 // 10
     np.testing.assert_array_equal(found.view(np.uint16)[numbers], wanted.view(np.uint16)[numbers])

@@ -171,7 +171,7 @@ def test_the_padding_of_a_panel_is_zero() -> None:
         lw_te.yield %a : f32
       }
       %z = lw_te.compute "z" [p = 32] -> tensor<32xf32> {
-        %a = lw_te.read %x[p mod 5, p mod 5] : tensor<5x5xf32>
+        %a = lw_te.read %y[p mod 5, p mod 5] : tensor<5x5xf32>
         lw_te.yield %a : f32
       }
       func.return %z : tensor<32xf32>

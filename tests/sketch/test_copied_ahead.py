@@ -45,7 +45,8 @@ def test_copies_come_from_the_cache_that_keeps_both_sides(bytes_moved: int, rate
     ("window", "stride", "axes", "cycles"),
     [
         (3, 1, 2, ACROSS_PACK_CYCLES),  # padding lies between rows
-        (1, 2, 2, APART_PACK_CYCLES),  # pixels are left out
+        (1, 2, 2, APART_PACK_CYCLES + ACROSS_PACK_CYCLES),  # pixels are left out, and lanes go on in the next row
+        (1, 2, 1, APART_PACK_CYCLES),  # pixels of one row are left out
         (1, 1, 2, PACK_CYCLES),  # rows are one line
         (3, 1, 1, PACK_CYCLES),  # vectors of one row
     ],
