@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ..backends.arrays import as_array
 from ..dialects.graph import ApplyOp, ConstantOp, GroupOp, OptionsAttr, YieldOp
 from ..dialects.interpret.te import run_te
 from ..te import create_module
@@ -20,7 +20,7 @@ from .types import dtype_of, placeholder, shape_of
 
 
 def evaluate(net: NetworkModule, feeds: Mapping[str, Any]) -> list[Array]:
-    """Evaluate a network on inputs by name; ValueError where one is missing or does not fit."""
+    """Evaluate a network on inputs by name; ValueError where one is missing or misfits, TypeError for no array."""
     arguments = net.function.body.block.args
     unknown = set(feeds) - set(net.input_names)
     if unknown:
@@ -29,7 +29,7 @@ def evaluate(net: NetworkModule, feeds: Mapping[str, Any]) -> list[Array]:
     for name, argument in zip(net.input_names, arguments, strict=True):
         if name not in feeds:
             raise ValueError(f"network '{net.name}': input '{name}' is missing")
-        array = np.asarray(feeds[name])
+        array = as_array(feeds[name], f"network '{net.name}': input '{name}'")
         if array.shape != shape_of(argument) or array.dtype != dtype_of(argument):
             raise ValueError(
                 f"network '{net.name}': input '{name}' must be {dtype_of(argument)} of shape {shape_of(argument)}, "

@@ -48,10 +48,8 @@ class TorchOptions:
             from ...graph.precision import require_precision
 
             require_precision(self.precision)
-        if self.records is not None and not self.tune and not os.path.isfile(self.records):
-            raise ValueError(
-                f"option records: there is no file {os.fspath(self.records)!r}, and without tune none is made"
-            )
+        if self.records is not None:
+            _require_records(self.records, bool(self.tune))
         if self.tune != BACKGROUND and (isinstance(self.tune, str) or self.tune < 0):
             raise ValueError(f"option tune is seconds or '{BACKGROUND}', got {self.tune!r}")
         for dimension, steps in self.buckets.items():
@@ -78,3 +76,13 @@ class TorchOptions:
             if name not in known:
                 raise ValueError(f"the backend loopwright has no option '{name}'; it has {', '.join(known)}")
         return TorchOptions(**(given or {}))
+
+
+def _require_records(records: str | os.PathLike[str], is_made: bool) -> None:
+    """ValueError where the option names no file that is there, or none that can be made, if it is."""
+    if not isinstance(records, str | os.PathLike):
+        raise ValueError(f"option records is the path of a file, got {records!r}")
+    if os.path.isdir(records):
+        raise ValueError(f"option records is the path of a file, and {os.fspath(records)!r} is a folder")
+    if not is_made and not os.path.exists(records):
+        raise ValueError(f"option records: there is no file {os.fspath(records)!r}, and without tune none is made")

@@ -175,7 +175,10 @@ def _groups(phase: Iterable[Operation]) -> list[GroupOp]:
 
 
 def _chains(phase: Sequence[Operation]) -> list[list[GroupOp]]:
-    """Return the groups of a phase, those together that depend on each other by way of some; the longest first."""
+    """Return the groups of a phase, those together that depend on each other by way of some; the longest first.
+
+    Where chains meet, the shorter ones go behind the longest, so that no group moves more often than its chain doubles.
+    """
     behind: dict[Operation, dict[GroupOp, None]] = {}
     chain_of: dict[GroupOp, list[GroupOp]] = {}
     for op in phase:
@@ -183,7 +186,8 @@ def _chains(phase: Sequence[Operation]) -> list[list[GroupOp]]:
         read = {group: None for owner in owners for group in behind[owner]}
         behind[op] = {op: None} if isinstance(op, GroupOp) else read
         if isinstance(op, GroupOp):
-            chain, *others = {id(chain_of[group]): chain_of[group] for group in read}.values() or [list[GroupOp]()]
+            before = {id(chain_of[group]): chain_of[group] for group in read}.values()
+            chain, *others = sorted(before, key=len, reverse=True) or [list[GroupOp]()]
             for added in (*others, [op]):
                 chain += added
                 chain_of.update(dict.fromkeys(added, chain))

@@ -60,6 +60,8 @@ def test_backend_is_found_by_its_name() -> None:
             {"records": "missing.jsonl"},
             "option records: there is no file 'missing.jsonl', and without tune none is made",
         ),
+        ({"records": "/", "tune": 1.0}, "option records is the path of a file, and '/' is a folder"),
+        ({"records": 5, "tune": 1.0}, "option records is the path of a file, got 5"),
         ({"versions": 0}, "option versions is a number of at least 1, got 0"),
     ],
 )

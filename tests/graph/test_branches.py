@@ -12,17 +12,20 @@ import numpy as np
 import pytest
 from c_programs import exported_outputs, only_with_gcc
 from small_networks import feeds_of
+from xdsl.ir import Block, Region
 from xdsl.parser import Parser
 
 import loopwright as lw
 from loopwright.backends.context import create_context
 from loopwright.backends.targets import resolve_target
+from loopwright.dialects.graph import GroupOp
 from loopwright.graph.chosen_schedules import KnownSchedules
-from loopwright.graph.passes.branches import LEAST_KERNELS, branches_of
+from loopwright.graph.passes.branches import LEAST_KERNELS, _chains, branches_of
 from loopwright.graph.runtime.check_plan import Use, branches_that_meet
 from loopwright.graph.runtime.memory import Live, arrange, beside, footprint
 from loopwright.graph.runtime.on_llvm import LlvmNetwork
 from loopwright.graph.tasks import extract_tasks, grouping_for, groups_of
+from loopwright.graph.types import tensor_type
 from loopwright.search.records.record import Record
 
 TWO = "llvm cores=2"
@@ -190,6 +193,20 @@ def test_branches_are_the_same_each_time() -> None:
     """Whatever the addresses of their operations are, by which sets of these are in order."""
     found = {str(grouped(trees()).module) for _ in range(6)}
     assert len(found) == 1
+
+
+def test_shorter_chains_go_behind_the_longest_that_they_meet() -> None:
+    """As what each step reads beside the state: ahead of it, each step moved all of those before."""
+
+    def group(*read: GroupOp) -> GroupOp:
+        return GroupOp("group", [each.outputs[0] for each in read], Region(Block()), [tensor_type((4,), "float32")])
+
+    state = group()
+    groups = [state, group()]
+    for _ in range(10):
+        state = group(groups[-1], state)
+        groups += [state, group()]
+    assert _chains(groups) == [[groups[1], groups[0], *groups[2:-1]], groups[-1:]]
 
 
 def test_kernels_of_branches_are_for_one_thread_and_no_task_of_a_search() -> None:

@@ -118,6 +118,12 @@ def test_mistakes_are_refused_in_a_sentence(use: Any, message: str) -> None:
         use(net, x)
 
 
+def test_an_input_that_is_no_array_is_refused_by_its_name() -> None:
+    net, _ = net_with_input(1, 2)
+    with pytest.raises(TypeError, match="network 'net': input 'data' must be an array of NumPy's, or what it can read"):
+        net.evaluate(data=[[1], [1, 2]])
+
+
 def test_unknown_operator_as_a_method_is_an_attribute_error() -> None:
     net, _ = net_with_input(1)
     with pytest.raises(AttributeError, match="there is no operator 'reluu'; near: relu"):
