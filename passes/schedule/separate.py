@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects.attributes import Axis
-from ...dialects.index import IndexExpr, axis
+from ...dialects.index import IndexExpr, axis, constant
 from ...dialects.loop import AllocOp, BlockOp, LoadOp, blocks_in, buffer_type, element_of_buffer
 from ...dialects.te import YieldOp
 from ..analysis.nest import (
@@ -131,7 +131,9 @@ class Separate(Primitive[Plan]):
         spatial = [a for a in axes if not a.reduce]
         longer = [Axis(a.name, along[a.name].positions) if a.name in along else a for a in spatial]
         alloc = AllocOp(label, buffer_type(element_of_buffer(out), [a.extent for a in longer], "global"))
-        positions = [axis(s.place.name) + s.start if (s := slides.get(d)) else e for d, e in enumerate(read)]
+        of_one_tap = {a.name: constant(0) for a in axes if a.reduce and a.extent == 1}
+        others = [e.substitute(of_one_tap) for e in read]
+        positions = [axis(s.place.name) + s.start if (s := slides.get(d)) else e for d, e in enumerate(others)]
         firsts = [*longer, *(a for a in axes if a.reduce and a.name == self.axis)]
         first = _nest(label, firsts, (data, positions), (alloc.buffer, [axis(a.name) for a in spatial]), combiner)
         places = [_place(along[a.name]) if a.name in along else axis(a.name) for a in spatial]

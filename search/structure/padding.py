@@ -72,26 +72,41 @@ class PaddedWindow:
         if tile >= self.extent and taps >= self.taps:
             part = self.steps(1, 1).read
             return TileSteps(part, part, part, 0)
-        places = self.start + self.stride * np.arange(self.extent)[:, None] + self.dilation * np.arange(self.taps)
-        is_pixel = (places >= self.low) & (places <= self.high)
-        first, one = np.arange(0, self.extent, tile), np.arange(0, self.taps, taps)
-        read = np.add.reduceat(np.add.reduceat(is_pixel, first, axis=0, dtype=np.int64), one, axis=1)
-        copies = np.diff([*first, self.extent])[:, None] * np.diff([*one, self.taps])
-        last, behind = np.minimum(first + tile, self.extent) - 1, np.minimum(one + taps, self.taps) - 1
+        first, whole_tiles = self._edges(tile, -(-self.taps // taps) * taps)
+        one, last = np.arange(0, self.taps, taps), np.minimum(first + tile, self.extent) - 1
+        behind = np.minimum(one + taps, self.taps) - 1
         near, far = (one, behind) if self.dilation > 0 else (behind, one)
-        some = (places[last][:, far] >= self.low) & (places[first][:, near] <= self.high)
-        whole, begin = read == copies, places[first][:, one]
-        ends = self.stride * (tile - 1) + abs(self.dilation) * (
-            taps - 1
-        )  # also of the last tile, which is cut off later
-        reach = begin + min(0, self.dilation) * (taps - 1)
+        along = self.start + self.dilation * np.arange(self.taps)
+        begin, at = self.stride * first[:, None] + along, self.stride * last[:, None] + along
+        some = (at[:, far] >= self.low) & (begin[:, near] <= self.high)
+        copies = (last - first + 1)[:, None] * (behind - one + 1)
+        # the first and the last place of a tile whose pixel is none of the padding, for each tap
+        least, most = -((begin - self.low) // self.stride), (self.high - begin) // self.stride
+        pixels = np.maximum(0, np.minimum((last - first)[:, None], most) - np.maximum(0, least) + 1)
+        read = np.add.reduceat(pixels, one, axis=1)
+        ends = self.stride * (tile - 1) + abs(self.dilation) * (taps - 1)  # also where the last tile is cut off
+        reach = begin[:, one] + min(0, self.dilation) * (taps - 1)
         cut = (reach + ends >= self.low) & (reach <= self.high) & ((reach < self.low) | (reach + ends > self.high))
+        beside, steps = whole_tiles * one.size, (whole_tiles + first.size) * one.size
         return TileSteps(
-            some=float(np.mean(some)),
-            read=float(np.mean(read / copies)),
-            whole=float(np.mean(whole)),
-            cuts=np.unique(begin[cut]).size,
+            some=float(some.sum() + beside) / steps,
+            read=float((read / copies).sum() + beside) / steps,
+            whole=float((read == copies).sum() + beside) / steps,
+            cuts=np.unique(begin[:, one][cut]).size,
         )
+
+    def _edges(self, tile: int, taps: int) -> tuple[npt.NDArray[np.int64], int]:
+        """The first places of tiles that may read padding, and the number of the others: most, of long signals.
+
+        As if the last of them, and `taps`, went on behind their ends.
+        """
+        count, step = -(-self.extent // tile), self.stride * tile
+        reach = self.dilation * (taps - 1)
+        begin = max(0, -((self.start + min(0, reach) - self.low) // step))
+        end = min(count, (self.high - self.start - max(0, reach) - self.stride * (tile - 1)) // step + 1)
+        inside = max(0, end - begin)
+        edges = np.concatenate([np.arange(begin), np.arange(end, count)]) if inside else np.arange(count)
+        return edges * tile, inside
 
     def parts(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
         """`part` for a population."""

@@ -36,6 +36,18 @@ def test_results_are_those_of_windows_at_once(kind: str, layout: str, k: int, st
     np.testing.assert_allclose(found, expected, rtol=0 if kind == "max" else 1e-12)
 
 
+@pytest.mark.parametrize("window", [(1, 3, 3), (3, 1, 3)])
+@pytest.mark.parametrize("padding", [(0, 0, 0), (0, 0, 1)])
+def test_windows_of_one_element_along_an_axis_stay(window: tuple[int, ...], padding: tuple[int, ...]) -> None:
+    data = te.placeholder((1, 2, 5, 7, 8), name="data")
+    sch = lw.Schedule([data, topi.nn.max_pool(data, window, (2, 1, 1), padding, layout="NCDHW")])
+    values = np.random.default_rng(2).standard_normal((1, 2, 5, 7, 8)).astype(np.float32)
+    (expected,) = run_loops(sch.module, [values])
+    sch.separate("pool_max", "rz" if window[0] > 1 else "ry")
+    (found,) = run_loops(sch.module, [values])
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_integers_and_a_step_after_others() -> None:
     data = te.placeholder((2, 9, 8), "int8", "data")
     sch = lw.Schedule([data, topi.nn.max_pool(data, 3, 1, layout="NHW")])

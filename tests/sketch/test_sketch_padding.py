@@ -177,6 +177,34 @@ def test_what_padded_tiles_read_is_counted(tile: int, taps: int, dilation: int) 
     assert found.cuts == len(starts)
 
 
+@pytest.mark.parametrize("number", range(40))
+@pytest.mark.few(8)
+def test_tiles_between_the_edges_are_counted_as_those_at_them(number: int) -> None:
+    """Of windows in any place, of which tiles and taps at a time are cut off: all of them one by one."""
+    rng = np.random.default_rng(number)
+    extent, stride, taps = (int(rng.integers(*ends)) for ends in ((2, 40), (1, 5), (1, 8)))
+    dilation, start, low = int(rng.choice([1, 2, 6, -1, -3])), int(rng.integers(-3, 12)), int(rng.integers(0, 12))
+    high = int(rng.integers(0, 90))
+    tile, step = int(rng.integers(1, extent)), int(rng.integers(1, taps + 2))
+    found = PaddedWindow("x", extent, stride, "r", taps, dilation, start, low, high).steps(tile, step)
+    read, cut = [], set()
+    for first, tap in product(range(0, extent, tile), range(0, taps, step)):
+        copies = product(range(first, min(first + tile, extent)), range(tap, min(tap + step, taps)))
+        read.append(np.mean([low <= start + stride * x + dilation * t <= high for x, t in copies]))
+        ends = [start + stride * x + dilation * t for x in (first, first + tile - 1) for t in (tap, tap + step - 1)]
+        if max(ends) >= low and min(ends) <= high and (min(ends) < low or max(ends) > high):
+            cut.add(start + stride * first + dilation * tap)
+    assert found.read == pytest.approx(np.mean(read))
+    assert found.whole == pytest.approx(np.mean(np.array(read) == 1))
+    assert found.cuts == len(cut)
+
+
+def test_tiles_of_a_long_signal_are_not_counted_one_by_one() -> None:
+    window = PaddedWindow("x", 1 << 40, 1, "r", 25, 1, 0, 12, (1 << 40) + 11)
+    found = window.steps(16, 5)
+    assert found.cuts == 6 and 1 - found.read == pytest.approx(sum(2 * n for n in range(13)) / 25 / 2**40, rel=1e-3)
+
+
 TRANSPOSED = {"3x3/2": (3, 3, 2, 9), "5x5/3": (5, 5, 3, 25), "3x5/2": (3, 5, 2, 15)}
 """Rows and columns of windows, strides, and the taps of all phases together, of transposed convolutions."""
 

@@ -74,6 +74,20 @@ def test_what_is_around_a_pool_stays_around_it(mean: bool) -> None:
     np.testing.assert_allclose(task.build(task.default_schedule)(data), wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize("window", [(1, 3, 3), (1, 5, 5)])
+def test_volumes_with_windows_of_one_plane_are_reduced_axis_by_axis(mean: bool, window: tuple[int, ...]) -> None:
+    data = te.placeholder((1, 3, 6, 20, 21), name="data")
+    made = (topi.nn.avg_pool if mean else topi.nn.max_pool)(data, window, 1, layout="NCDHW")
+    task = lw.SearchTask([data, made], target="llvm cores=1 vector_bytes=64")
+    assert "lw-separate" in task.default_schedule
+    values = np.random.default_rng(3).standard_normal(data.shape).astype(np.float32)
+    view = np.lib.stride_tricks.sliding_window_view(values, window, (2, 3, 4))
+    wanted = view.mean((5, 6, 7)) if mean else view.max((5, 6, 7))
+    found = task.build(task.default_schedule, check=True)(values)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "case",
     [
