@@ -64,7 +64,7 @@ class Separate(Primitive[Plan]):
 
     The first block has a result for each position that a window reaches along the other axes, so that windows which
     share some share what is reduced there: K * K terms become K + K of them. Maxima are the same, sums are added up in
-    another order.
+    another order. Axes of a single term are in both blocks.
 
     Requires: a reduction by a combiner of the language of one load at sums of iterators, without a predicate, in loops
     of its own that are its iterators; windows along `axis` and others, each in an index of its own.
@@ -132,7 +132,7 @@ class Separate(Primitive[Plan]):
         longer = [Axis(a.name, along[a.name].positions) if a.name in along else a for a in spatial]
         alloc = AllocOp(label, buffer_type(element_of_buffer(out), [a.extent for a in longer], "global"))
         positions = [axis(s.place.name) + s.start if (s := slides.get(d)) else e for d, e in enumerate(read)]
-        firsts = [*longer, *(a for a in axes if a.reduce and a.name == self.axis)]
+        firsts = [*longer, *(a for a in axes if a.reduce and (a.name == self.axis or a.extent == 1))]
         first = _nest(label, firsts, (data, positions), (alloc.buffer, [axis(a.name) for a in spatial]), combiner)
         places = [_place(along[a.name]) if a.name in along else axis(a.name) for a in spatial]
         seconds = [a for a in axes if not (a.reduce and a.name == self.axis)]

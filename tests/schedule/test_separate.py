@@ -28,12 +28,27 @@ def test_results_are_those_of_windows_at_once(kind: str, layout: str, k: int, st
     data.flat[7] = np.nan if kind == "max" else 1.0
     (expected,) = run_loops(sch.module, [data])
     block = "pool_max" if kind == "max" else "pool_sum"
-    for axis in ("rx", "ry") if layout == "NHWC" else ("rz", "ry") if layout == "NCDHW" else ("ry",):
-        if axis == "ry" and layout == "NHWC":
-            break
+    for axis in {"NCHW": ("ry",), "NHWC": ("rx",), "NCDHW": ("rz", "ry")}[layout]:
         sch.separate(block, axis)
     (found,) = run_loops(sch.module, [data])
     np.testing.assert_allclose(found, expected, rtol=0 if kind == "max" else 1e-12)
+
+
+@pytest.mark.parametrize(("kernel", "axis"), [((1, 3, 2), "ry"), ((3, 1, 2), "rz"), ((3, 2, 1), "rz")])
+def test_windows_of_one_plane_row_or_column(kernel: tuple[int, ...], axis: str) -> None:
+    """Axes of one term are read at, too: untuned pools of 1x3x3 were a KeyError."""
+    data = te.placeholder((1, 2, 6, 7, 8), "float32", "data")
+    tensors = [data, topi.nn.max_pool(data, kernel, 1, layout="NCDHW")]
+    values = np.random.default_rng(2).standard_normal(data.shape, dtype=np.float32)
+    expected = np.lib.stride_tricks.sliding_window_view(values, kernel, (2, 3, 4)).max((-1, -2, -3))
+    sch = lw.Schedule(tensors)
+    sch.separate("pool_max", axis)
+    sch.module.verify()
+    np.testing.assert_array_equal(run_loops(sch.module, [values])[0], expected)
+    task = lw.SearchTask(lambda: tensors, target="llvm")
+    np.testing.assert_array_equal(task.build(task.default_schedule)(values), expected)
+    template = f'lw-lower-te-to-loop,lw-separate{{block="pool_max" axis="{axis}"}}'
+    check_replayed_features(tensors, f'{template},lw-split{{block="pool_max" loop="w" factors=0,<n>}}', (1, 2, 3))
 
 
 def test_integers_and_a_step_after_others() -> None:
