@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 from replayed_features import check_replayed_features
+from xdsl.parser import Parser
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.backends.context import create_context
 from loopwright.dialects.interpret.loop import run_loops
+from loopwright.passes.schedule.separate import Separate
 
 
 def pooled(kind: str, layout: str, k: int, stride: int, dilation: int, dtype: str) -> list[te.Tensor]:
@@ -61,6 +64,28 @@ def test_integers_and_a_step_after_others() -> None:
     np.testing.assert_array_equal(found, expected)
     with pytest.raises(lw.ScheduleError, match="must slide windows along 'rx' and along others"):
         sch.separate("pool_max", "rx")
+
+
+TWICE = """
+func.func @twice(%x: memref<9x8xf32>, %y: memref<7x6xf32> {lw.output}, %z: memref<7x6xf32> {lw.output}) {
+  lw_loop.for h in 7 { lw_loop.for w in 6 { lw_loop.for a in 3 { lw_loop.for b in 3 {
+    lw_loop.block y (h in 7 = h, w in 6 = w, reduce a in 3 = a, reduce b in 3 = b)
+        writes %y[h, w] : memref<7x6xf32>, %z[h, w] : memref<7x6xf32> max {
+      %0 = lw_loop.load %x[h + a, w + b] : memref<9x8xf32>
+      lw_te.yield %0, %0 : f32, f32
+    }
+  } } } }
+  func.return
+}
+"""
+
+
+def test_a_block_with_two_results_is_refused() -> None:
+    """The second result would be written by none."""
+    module = Parser(create_context(), TWICE).parse_module()
+    module.verify()
+    with pytest.raises(lw.ScheduleError, match="block 'y' must reduce what it loads to one result, and no more"):
+        Separate("y", "a").apply(create_context(), module)
 
 
 @pytest.mark.parametrize("kind", ["max", "mean"])
