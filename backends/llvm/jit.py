@@ -249,7 +249,7 @@ def kept_function(source: str, symbol: str, kind: Callable[[int], Made]) -> Made
 
     cpu = cpu_for()
     store = BinaryCache(cache_folder("functions"))
-    key = (source, cpu.name, cpu.flags, llvmlite.__version__)
+    key = (source, cpu.triple, cpu.name, cpu.flags, llvmlite.__version__)
     if (found := store.get(key)) is not None:
         object_code = found[1]
     else:

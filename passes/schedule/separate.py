@@ -64,10 +64,10 @@ class Separate(Primitive[Plan]):
 
     The first block has a result for each position that a window reaches along the other axes, so that windows which
     share some share what is reduced there: K * K terms become K + K of them. Maxima are the same, sums are added up in
-    another order.
+    another order. Axes of a single term are in both blocks.
 
-    Requires: a reduction by a combiner of the language of one load at sums of iterators, without a predicate, in loops
-    of its own that are its iterators; windows along `axis` and others, each in an index of its own.
+    Requires: a reduction to one result by a combiner of the language of one load at sums of iterators, without a
+    predicate, in loops of its own that are its iterators; windows along `axis` and others, each in an index of its own.
     """
 
     name = "lw-separate"
@@ -77,8 +77,9 @@ class Separate(Primitive[Plan]):
     def check(self, module: ModuleOp) -> Plan:
         block = find_block(self, module, self.block)
         kinds = [op.name for op in block.body.block.ops]
-        if not block.has_init or kinds != ["lw_loop.load", "lw_te.yield"] or block.identity is not None:
-            raise self.error(f"block '{self.block}' must reduce what it loads, and no more", at=block)
+        alone = block.has_init and len(block.outputs) == 1 and block.identity is None
+        if not alone or kinds != ["lw_loop.load", "lw_te.yield"]:
+            raise self.error(f"block '{self.block}' must reduce what it loads to one result, and no more", at=block)
         require_own_loops(self, block)
         (load,) = block.loads
         if block.conditions or load.conditions or load.positions:

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from loopwright.backends.llvm import jit
+from loopwright.backends.llvm.cpu import CpuFeatures
 
 _FAR_APART = '''
 import ctypes
@@ -68,6 +69,24 @@ define i64 @lw_added(i64 %a) {
   ret i64 %b
 }
 """
+
+
+class _Refused(Exception):
+    """Machine code is asked for."""
+
+
+def test_functions_of_another_system_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home may be shared with a system that has another format of object files, on the same CPU."""
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+    assert jit.kept_function(_ADDED, "lw_added", kind)(4) == 7
+
+    def refuse(source: str) -> None:
+        raise _Refused
+
+    monkeypatch.setattr(jit, "compile_text", refuse)
+    monkeypatch.setattr(CpuFeatures, "triple", "x86_64-apple-darwin")
+    with pytest.raises(_Refused):
+        jit.kept_function(_ADDED, "lw_added", kind)
 
 
 def test_functions_of_a_process_come_from_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,7 +179,6 @@ def test_branches_run_once_each_between_the_loops_around_them(helpers: str, core
         assert all(pool.map(lambda each: all(each.are_right(seed) for seed in range(5)), callers))
 
 
-@pytest.mark.slow(1.2)
 def test_threads_that_were_late_are_left_aside_for_longer_and_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenMP's threads are waited for by who calls; ours are not, so that calls have these meanwhile."""
     made = team.Team(_OPENMP, True, FUTEX.get(architecture()))
@@ -206,6 +205,7 @@ def test_threads_that_were_late_are_left_aside_for_longer_and_longer(monkeypatch
     assert not calls and not late
 
 
+@pytest.mark.slow(1.2)
 def test_a_process_ends_right_after_a_call() -> None:
     """Its helpers are awake, and their code must be there until they are gone."""
     script = f"""

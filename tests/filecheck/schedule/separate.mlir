@@ -20,7 +20,7 @@
 // AXIS: axis must be one that 'y' reduces over (ry, rx), got 'h'
 // SPLIT: block 'y' must be in loops of its own, one for each iterator: this step comes first
 // ALL: block 'all' must slide windows along 'r' and along others, each in an index of its own
-// SCALED: block 'scaled' must reduce what it loads, and no more
+// SCALED: block 'scaled' must reduce what it loads to one result, and no more
 
 func.func @pool(%x: memref<8x12xf32> {lw.name = "x"}, %y: memref<3x4xf32> {lw.name = "y", lw.output}, %all: memref<8xf32> {lw.name = "all", lw.output}, %scaled: memref<8xf32> {lw.name = "scaled", lw.output}) {
   lw_loop.for h in 3 {
