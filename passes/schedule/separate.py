@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from ..analysis.nest import (
     functions,
     nest_around,
 )
+from ..analysis.slides import Slide, slides_of
 from ..parametric.nest import Nest
 from ..parametric.sizes import Sizes
 from ..primitive import Primitive
@@ -32,27 +34,10 @@ from ._tap_products import linear_index
 
 @dataclass(frozen=True)
 class Plan:
-    """The block, what it reads, where, and the axes along which windows stay for the second step."""
+    """The block, and where it reads."""
 
     block: BlockOp
     read: tuple[IndexExpr, ...]
-    slides: dict[int, _Slide]
-
-
-@dataclass(frozen=True)
-class _Slide:
-    """A window along the dimension of a place: it is read at `place * stride + tap * dilation + start`."""
-
-    place: Axis
-    stride: int
-    tap: Axis
-    dilation: int
-    start: int
-
-    @property
-    def positions(self) -> int:
-        """Positions that all windows reach, from the first to the last."""
-        return (self.place.extent - 1) * self.stride + (self.tap.extent - 1) * self.dilation + 1
 
 
 @dataclass(frozen=True)
@@ -91,11 +76,10 @@ class Separate(Primitive[Plan]):
         read = [linear_index(e) for e in load.indices.data]
         plain = all(e.as_axis() is not None or e.is_constant for e in block.write_indices[0])
         indices = tuple(e for e in read if e is not None)
-        slides = _slides(indices, tuple(block.axes), self.axis) if plain and None not in read else {}
-        if not slides or len(slides) < len([t for t in taps if t != self.axis]):
+        if not plain or None in read or not _slides(indices, tuple(block.axes), self.axis):
             rule = f"block '{self.block}' must slide windows along '{self.axis}' and along others"
             raise self.error(f"{rule}, each in an index of its own", at=block)
-        return Plan(block, indices, slides)
+        return Plan(block, indices)
 
     def rewrite(self, plan: Plan) -> None:
         block, func = plan.block, function_of(plan.block)
@@ -128,13 +112,13 @@ class Separate(Primitive[Plan]):
         """The nests of both blocks, the first one called `label`, and the buffer between them."""
         (read, written), (data, out) = indices, ends
         slides = _slides(read, axes, self.axis)
-        along = {s.place.name: s for s in slides.values()}
+        along, moved = {s.place.name: s for s in slides}, {s.dimension: s for s in slides}
         spatial = [a for a in axes if not a.reduce]
-        longer = [Axis(a.name, along[a.name].positions) if a.name in along else a for a in spatial]
+        longer = [Axis(a.name, along[a.name].reached(a.extent)) if a.name in along else a for a in spatial]
         alloc = AllocOp(label, buffer_type(element_of_buffer(out), [a.extent for a in longer], "global"))
         of_one_tap = {a.name: constant(0) for a in axes if a.reduce and a.extent == 1}
         others = [e.substitute(of_one_tap) for e in read]
-        positions = [axis(s.place.name) + s.start if (s := slides.get(d)) else e for d, e in enumerate(others)]
+        positions = [axis(s.place.name) + s.start if (s := moved.get(d)) else e for d, e in enumerate(others)]
         firsts = [*longer, *(a for a in axes if a.reduce and a.name == self.axis)]
         first = _nest(label, firsts, (data, positions), (alloc.buffer, [axis(a.name) for a in spatial]), combiner)
         places = [_place(along[a.name]) if a.name in along else axis(a.name) for a in spatial]
@@ -152,28 +136,17 @@ class Separate(Primitive[Plan]):
         return legal_steps(steps, module_op)
 
 
-def _slides(indices: Sequence[IndexExpr], axes: Sequence[Axis], first: str) -> dict[int, _Slide]:
-    """The windows along other iterators than `first`, by dimension; none where some iterator is in no window alone."""
-    known = {a.name: a for a in axes}
-    used = [name for e in indices for name in e.axes()]
-    found: dict[int, _Slide] = {}
-    for dimension, index in enumerate(indices):
-        taps = [n for n in index.axes() if known[n].reduce and known[n].extent > 1]
-        if not taps or taps == [first]:
-            continue
-        places = [n for n in index.axes() if not known[n].reduce]
-        once = all(used.count(n) == 1 for n in (*taps, *places))
-        if len(taps) != 1 or len(places) != 1 or len(index.axes()) != 2 or not once:
-            return {}
-        (place,), (tap,) = places, taps
-        steps = index.coefficient(place), index.coefficient(tap)
-        if min(steps) < 1:
-            return {}
-        found[dimension] = _Slide(known[place], steps[0], known[tap], steps[1], index.const)
-    return found
+def _slides(indices: Sequence[IndexExpr], axes: Sequence[Axis], first: str) -> tuple[Slide, ...]:
+    """The windows along other iterators than `first`; none where some iterator is in no window alone."""
+    found = tuple(s for s in slides_of(indices, axes) if s.tap.name != first)
+    used = Counter(name for e in indices for name in e.axes())
+    others = [a.name for a in axes if a.reduce and a.extent > 1 and a.name != first]
+    alone = all(used[name] == 1 for s in found for name in (s.place.name, s.tap.name))
+    forward = all(min(s.stride, s.dilation) >= 1 for s in found)
+    return found if len(found) == len(others) and alone and forward else ()
 
 
-def _place(slide: _Slide) -> IndexExpr:
+def _place(slide: Slide) -> IndexExpr:
     """The position of a term of a window in what is reduced already."""
     return axis(slide.place.name) * slide.stride + axis(slide.tap.name) * slide.dilation
 

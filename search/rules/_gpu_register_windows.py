@@ -12,6 +12,7 @@ from math import prod
 from xdsl.dialects.builtin import Float32Type
 
 from ...dialects.target import Target
+from ...passes.analysis.slides import Slide
 from ...passes.schedule.bind import Bind
 from ...passes.schedule.cache_read import CacheRead
 from ...passes.schedule.cache_write import CacheWrite
@@ -24,7 +25,6 @@ from ..estimates.register_window_model import RegisterWindows, WindowAxis
 from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..structure.anchor import Anchor
-from ..structure.slides import Slide
 from ._gpu_copies import in_registers, into_registers
 from ._gpu_factors import INNER, block_threads, factors_of
 from .always_inline import COSTLY

@@ -16,6 +16,7 @@ from ...dialects.loop import BlockOp, blocks_in
 from ...dialects.target import Target
 from ...passes.analysis.access import consumers, is_argument, shared_loops, writers
 from ...passes.analysis.nest import loops_reduced
+from ...passes.analysis.slides import Slide, slides_of
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.separate import Separate
 from ...passes.schedule.set_scope import SetScope
@@ -24,7 +25,6 @@ from ...passes.schedule.vectorize import Vectorize
 from ..sketch.draft import Draft
 from ..sketch.hole import Hole
 from ..sketch.rule import SketchRule
-from ..structure.slides import Slide, slides_of
 from ..structure.strides import WIDEST_STRIDE, lanes_of_block, output_bytes
 from ._choices import up_to
 from ._lanes import TASKS_A_CORE, deal, is_costly, parallel_elements
@@ -140,8 +140,8 @@ def _cycles_together(slides: Sequence[Slide], lanes: int, combined: int) -> int:
 def _cycles_apart(slides: Sequence[Slide], lanes: int, combined: int, padded: bool) -> int:
     """The same along one axis after the other, with what is stored between them, and rows that are padded before."""
     *outer, last = slides
-    width = -(-_reached(last, last.place.extent) // lanes)
-    total = COPIED * padded * prod(_reached(s, s.place.extent) for s in outer) * width
+    width = -(-last.reached(last.place.extent) // lanes)
+    total = COPIED * padded * prod(s.reached(s.place.extent) for s in outer) * width
     for n, slide in enumerate(outer):
         results = prod(s.place.extent for s in outer[: n + 1])
         total += results * _beside(outer[n + 1 :]) * width * (slide.tap.extent * (1 + combined) + 1)
@@ -154,20 +154,15 @@ def _results(slides: Sequence[Slide], lanes: int) -> int:
     return prod(s.place.extent for s in outer) * -(-last.place.extent // lanes)
 
 
-def _reached(slide: Slide, places: int) -> int:
-    """Positions that the windows of some neighbouring places reach."""
-    return (places - 1) * slide.stride + (slide.tap.extent - 1) * slide.dilation + 1
-
-
 def _beside(slides: Sequence[Slide]) -> int:
     """Positions that all windows reach along some axes."""
-    return prod(_reached(s, s.place.extent) for s in slides)
+    return prod(s.reached(s.place.extent) for s in slides)
 
 
 def _tile_elements(slides: Sequence[Slide], rows: int, padded: bool) -> int:
     """Elements that a tile of so many rows keeps: padded ones, and what windows come to along the first axes."""
     first, *inner = slides
-    kept = _reached(first, rows) * _beside(inner) * padded
+    kept = first.reached(rows) * _beside(inner) * padded
     for n in range(len(inner)):
         kept += rows * prod(s.place.extent for s in inner[:n]) * _beside(inner[n:])
     return kept

@@ -15,8 +15,8 @@ from ...dialects.index import Atom, Div, IndexExpr, atom_axes
 from ...dialects.loop import BlockOp, LoadOp, blocks_in
 from ...passes.analysis.access import consumers, is_argument, writers
 from ...passes.analysis.nest import buffer_name, find_block
+from ...passes.analysis.slides import Slide, slides_of
 from ...passes.analysis.views import is_view
-from .slides import Slide, slides_of
 
 
 @dataclass(frozen=True)

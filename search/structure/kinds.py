@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.attributes import Axis
 from ...dialects.loop import BlockOp, blocks_in
+from ...passes.analysis.slides import Slide, slides_of
 from ...passes.analysis.summed_product import summed_product
 from .anchor import Anchor, Operand, find_anchor, reads_by_data
-from .slides import Slide, slides_of
 
 
 class Kind(Enum):

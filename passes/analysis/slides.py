@@ -28,6 +28,10 @@ class Slide:
         """True where the places are the phases between two taps."""
         return self.dilation < 0 and 1 < self.place.extent <= -self.dilation
 
+    def reached(self, places: int) -> int:
+        """Positions that the windows of some neighbouring places reach, from the first to the last."""
+        return (places - 1) * self.stride + (self.tap.extent - 1) * self.dilation + 1
+
 
 def slides_of(indices: Sequence[IndexExpr], axes: Sequence[Axis]) -> tuple[Slide, ...]:
     """The dimensions along which a block with these axes slides windows of several taps, or has phases."""
