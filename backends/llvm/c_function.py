@@ -18,7 +18,7 @@ from ..signature import Argument
 from .bound_calls import Call, Copy, Slot
 from .emit import KernelText
 from .symbols import RUN_SYMBOL, TEAM_SYMBOL, TIME_SYMBOL
-from .team_text import BY_OPENMP, OPENMP_TEXT
+from .without_team import BY_OPENMP, OPENMP_TEXT
 
 Array = npt.NDArray[Any]
 CONSTANTS_SECTION = ".rodata.loopwright"

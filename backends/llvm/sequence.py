@@ -11,7 +11,7 @@ from ..arrays import CACHE_LINE_BYTES
 from .jit import kept_function
 from .team import team
 from .team_branches import BRANCH_TABLES, BRANCHES, TEAM_AT, TEAM_PART, TEAM_SIZE
-from .team_text import KERNELS, RUN_KERNELS
+from .without_team import KERNELS, RUN_KERNELS
 
 _POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
 

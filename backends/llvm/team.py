@@ -24,8 +24,9 @@ from .jit import LoadedSymbols, compile_text
 from .runtime import OpenMp, openmp_of_torch
 from .symbols import TEAM_SYMBOL
 from .team_branches import BRANCHES_TEXT, RUN_BRANCHES
-from .team_text import HAND_OUT, IN_TEAM, KERNELS, OTHERS, OWNERS, OWNERS_BYTES, RUN, RUN_KERNELS, team_text
+from .team_text import HAND_OUT, IN_TEAM, OTHERS, OWNERS, OWNERS_BYTES, RUN, team_text
 from .team_waiting import CONDITION_AT, FUTEX, MONITOR
+from .without_team import KERNELS, RUN_KERNELS
 
 _SPINS = 2000
 """Turns of `pause`, 45 ns each on a Xeon (Emerald Rapids), that a thread waits awake: 0.1 ms, longer than kernels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..arrays import CACHE_LINE_BYTES
-from .team_text import RUN_KERNELS
+from .without_team import RUN_KERNELS
 
 RUN_BRANCHES = "lw_run_branches"
 BRANCHES, TEAM_SIZE, TEAM_PART, TEAM_AT, BRANCH_TABLES = (CACHE_LINE_BYTES + offset for offset in (0, 4, 8, 16, 24))
