@@ -29,7 +29,7 @@ from ._loop_values import Known
 from ._padded_tiles import PaddedTiles, padded_tiles
 from ._starts import is_start
 from ._tile_product import TileWriter, tile_intrinsic
-from ._turned_copies import is_tile, turns_rows
+from ._turned_copies import turns_rows
 from .place_buffers import placements_of
 from .tell_loops_apart import spelled
 
@@ -156,7 +156,7 @@ class Lowering:
         """
         inside = self._ranges(op)
         shared = {c: False for c in conditions if all(c in block.conditions for block in blocks_in(op))}
-        if self.tiles is not None and is_tile(loops_in(op)) and turns_rows(loops_in(op), blocks_in(op)):
+        if self.tiles is not None and turns_rows(loops_in(op), blocks_in(op)):
             padding = {c for block in blocks_in(op) for c in load_conditions(block)}
             shared |= {c: True for c in conditions if c in padding and c not in shared}
         for condition, zeros in shared.items():

@@ -11,9 +11,13 @@ from ..analysis.copies import is_copy
 def turns_rows(loops: Iterable[ForOp], blocks: Iterable[BlockOp]) -> bool:
     """True for one block that copies, in lanes that are not neighbours in what it reads, as copies side by side are.
 
-    What transposes them has to know which lanes are on when it is written: else each is loaded for itself.
+    The loops are of lanes and copies alone. What transposes rows has to know which lanes are on when it is written, as
+    else each is loaded for itself.
     """
-    kinds = {loop.loop_name: loop.loop_kind for loop in loops if loop.size > 1 and loop.written is None}
+    longer = [loop for loop in loops if loop.size > 1]
+    if any(loop.loop_kind not in ("vectorized", "unrolled") for loop in longer):
+        return False
+    kinds = {loop.loop_name: loop.loop_kind for loop in longer if loop.written is None}
     lanes = {name for name, kind in kinds.items() if kind == "vectorized"}
     copies = {name for name, kind in kinds.items() if kind == "unrolled"}
     found = [*blocks]
@@ -22,8 +26,3 @@ def turns_rows(loops: Iterable[ForOp], blocks: Iterable[BlockOp]) -> bool:
     (load,) = found[0].loads
     along = load.indices.data[-1].substitute(found[0].bound).axes()
     return lanes.isdisjoint(along) and not copies.isdisjoint(along)
-
-
-def is_tile(loops: Iterable[ForOp]) -> bool:
-    """True for loops of lanes and copies alone."""
-    return all(loop.size == 1 or loop.loop_kind in ("vectorized", "unrolled") for loop in loops)

@@ -42,7 +42,7 @@ from ._run_ahead import BULK, taken_ahead
 from ._starts import is_start, nests_of_launches, without_joins
 from ._steps import note_step, require_after
 from ._thread_dependence import over_threads
-from ._turned_copies import is_tile, turns_rows
+from ._turned_copies import turns_rows
 from .place_buffers import placements_of
 from .settle_loop_kinds import SettleLoopKinds
 
@@ -126,7 +126,7 @@ class _Nest:
         self.shared = {c for c in self.predicates if all(c in block.predicates for block in asked)}
         self.added = asked[0].added if len(asked) == 1 else ()
         self.starts = is_start(op)
-        self.turns = turns_rows(self.loops, list(self.blocks))
+        self.turns = turns_rows(self.loops, self.blocks)
 
 
 def _with_axes(conditions: Iterable[IndexExpr]) -> dict[IndexExpr, frozenset[str]]:
@@ -239,7 +239,7 @@ class _Walk:
 
         Also in the version for the rest of a larger nest, whose whole tiles are among them.
         """
-        if self.gpu or not nest.turns or not is_tile(nest.loops):
+        if self.gpu or not nest.turns:
             return []
         open_ones = [*self._open(nest, nest.predicates), *self._open(nest, nest.padding)]
         return [c for c, axes in open_ones if axes & nest.lanes and axes - set(self.names) <= nest.steps]

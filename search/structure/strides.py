@@ -14,6 +14,7 @@ from ...dialects.strides import row_major
 from ...dialects.target import Target
 from ...dialects.te import IndexOp, PredicateOp
 from ...passes.analysis.lane_distances import lane_distances
+from ...passes.analysis.nest import ranges_of
 
 WIDEST_STRIDE = 4
 """Elements between neighbouring lanes that whole vectors and shuffles still load; beyond, lanes are gathered. With 2
@@ -46,7 +47,7 @@ def _without_remainders(block: BlockOp, offset: IndexExpr) -> IndexExpr:
     """A position without remainders of loops that do not reach the divisor, as `j mod 9` of a loop of 9."""
     if not any(isinstance(atom, Mod) for atom, _ in offset.terms):
         return offset
-    ranges = {loop.loop_name: (0, loop.size - 1) for loop in block.enclosing_loops}
+    ranges = ranges_of(block.enclosing_loops)
     return offset.simplify(ranges) if offset.axes() <= ranges.keys() else offset
 
 
