@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,6 +17,7 @@ from ..sketch.expression import FLOAT, mapped
 from .anchor import Anchor, Operand
 
 Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class PaddedWindow:
             cuts=np.unique(begin[:, one][cut]).size,
         )
 
-    def _edges(self, tile: int, taps: int) -> tuple[npt.NDArray[np.int64], int]:
+    def _edges(self, tile: int, taps: int) -> tuple[Integers, int]:
         """The first places of tiles that may read padding, and the number of the others: most, of long signals.
 
         As if the last of them, and `taps`, went on behind their ends.
@@ -108,40 +109,38 @@ class PaddedWindow:
         edges = np.concatenate([np.arange(begin), np.arange(end, count)]) if inside else np.arange(count)
         return edges * tile, inside
 
-    def parts(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
+    def parts(self, tile: Integers, taps: Integers) -> Array:
         """`part` for a population."""
-        return mapped(self._some, FLOAT)(tile, taps)
+        return self._each("some", tile, taps)
 
-    def read(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
+    def read(self, tile: Integers, taps: Integers) -> Array:
         """The part of products of these steps whose pixel is no padding, for a population."""
-        return mapped(self._read, FLOAT)(tile, taps)
+        return self._each("read", tile, taps)
 
-    def whole(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
+    def whole(self, tile: Integers, taps: Integers) -> Array:
         """The part of steps that read no padding, for a population."""
-        return mapped(self._whole, FLOAT)(tile, taps)
+        return self._each("whole", tile, taps)
 
-    def cuts(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
+    def cuts(self, tile: Integers, taps: Integers) -> Array:
         """The ways in which tiles are cut, for a population."""
-        return mapped(self._cuts, FLOAT)(tile, taps)
+        return self._each("cuts", tile, taps)
 
-    def _some(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
-        return self._each(tile, taps, lambda steps: steps.some)
+    def _each(self, of: str, tile: Integers, taps: Integers) -> Array:
+        return mapped(_OfSteps(self, of), FLOAT)(tile, taps)
 
-    def _read(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
-        return self._each(tile, taps, lambda steps: steps.read)
 
-    def _whole(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
-        return self._each(tile, taps, lambda steps: steps.whole)
+@dataclass(frozen=True)
+class _OfSteps:
+    """A number of the steps of a window, for arrays of tiles and taps; alike where window and number are."""
 
-    def _cuts(self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64]) -> Array:
-        return self._each(tile, taps, lambda steps: steps.cuts)
+    window: PaddedWindow
+    number: str
 
-    def _each(
-        self, tile: npt.NDArray[np.int64], taps: npt.NDArray[np.int64], of: Callable[[TileSteps], float]
-    ) -> Array:
+    def __call__(self, tile: Integers, taps: Integers) -> Array:
         base = int(np.max(taps, initial=0)) + 1
         pairs, places = np.unique(tile * base + taps, return_inverse=True)
-        return np.asarray([of(self.steps(*divmod(pair, base))) for pair in pairs.tolist()], dtype=np.float64)[places]
+        found = [getattr(self.window.steps(*divmod(pair, base)), self.number) for pair in pairs.tolist()]
+        return np.asarray(found, dtype=np.float64)[places]
 
 
 @lru_cache(maxsize=4096)
