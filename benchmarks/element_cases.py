@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from mixed_cases import Draw, ShapeDice, drawn_of, named
-from operator_cases import Case, Operator, of_one, permuted, placeholder
+from mixed_cases import Draw, ShapeDice, drawn_of, named, permutation
+from operator_cases import Case, Operator, of_one, placeholder
 
 from loopwright import te, topi
 from loopwright.graph.operators.indexing import take_along_axis
@@ -262,14 +262,6 @@ def _turned(dice: ShapeDice) -> Draw:
     return f"tril {named(shape)}", of_one(ours, lambda torch, x: torch.tril(x), *shape), 2 * _bytes(shape)
 
 
-def _permuted(dice: ShapeDice) -> Draw:
-    shape = dice.shape(3, 5)
-    axes = tuple(range(len(shape)))
-    while axes == tuple(range(len(shape))):
-        axes = tuple(map(int, dice.rng.permutation(len(shape))))
-    return f"{named(shape)} to {axes}", of_one(*permuted(*axes), *shape), 2 * _bytes(shape)
-
-
 def _activated(dice: ShapeDice) -> Draw:
     shape, names = dice.shape(1, 3), ("sigmoid", "tanh", "exp", "erf", "sqrt", "log", "sin", "silu", "gelu")
     name = names[dice.pick(range(len(names)))]
@@ -300,7 +292,7 @@ FAMILIES: dict[str, tuple[Callable[[ShapeDice], Draw], float]] = {
     "scaled": (_scaled, 0.04),
     "broadcast": (_broadcast, 0.05),
     "turn": (_turned, 0.05),
-    "permute": (_permuted, 0.03),
+    "permute": (partial(permutation, least_rank=3), 0.03),
     "function": (_activated, 0.03),
 }
 """The draw of a case of each kind, and the share of these."""

@@ -104,8 +104,9 @@ def _batched(dice: ShapeDice) -> Draw:
     return f"{make.__name__} {heads} of {rows}x{columns}x{terms}", made, float(heads * rows * columns * terms)
 
 
-def _permuted(dice: ShapeDice) -> Draw:
-    shape = dice.shape(2, 5)
+def permutation(dice: ShapeDice, least_rank: int = 2) -> Draw:
+    """A transpose of any axes, not as they are, of a rank up to 5."""
+    shape = dice.shape(least_rank, 5)
     axes = tuple(range(len(shape)))
     while axes == tuple(range(len(shape))):
         axes = tuple(map(int, dice.rng.permutation(len(shape))))
@@ -201,7 +202,7 @@ FAMILIES: dict[str, tuple[Callable[[ShapeDice], Draw], float]] = {
     "few rows": (_few_rows, 0.1),
     "long": (_long, 0.08),
     "batched": (_batched, 0.1),
-    "permute": (_permuted, 0.1),
+    "permute": (permutation, 0.1),
     "concatenate": (_joined, 0.07),
     "slice": (_sliced, 0.05),
     "softmax": (_softmax, 0.08),

@@ -5,6 +5,7 @@ import shlex
 import pytest
 from commands import call
 
+NO_MODEL = "model 'garbage.onnx' cannot be imported: this is no ONNX model, or a part of one: Error parsing"
 COMMANDS = [
     ("tune ''", "there is no workload or network '': give a file (.mlir, .onnx), a workload"),
     ("tune ' '", "there is no workload or network ' ': give a file (.mlir, .onnx), a workload"),
@@ -20,10 +21,7 @@ COMMANDS = [
     ("tune good.jsonl", "good.jsonl is for records, and a workload is wanted: a name, or te-level IR (.mlir)"),
     ("tune binary.bin", "cannot read binary.bin: not text"),
     ("tune empty.onnx", "model 'empty.onnx' cannot be imported: the file is empty"),
-    (
-        "tune garbage.onnx",
-        "model 'garbage.onnx' cannot be imported: this is no ONNX model, or a part of one: Error parsing",
-    ),
+    ("tune garbage.onnx", NO_MODEL),
     ("tune garbage.mlir", "garbage.mlir:1: Operation garbage is not registered"),
     ("tune missing.onnx", "model 'missing.onnx' cannot be imported: No such file or directory"),
     ("tune victim.py", "victim.py:1: Operation x is not registered"),
@@ -390,10 +388,7 @@ COMMANDS = [
     ("compile text.txt", "there is no network 'text.txt': give a .onnx file or one of resnet-18, resnet-34,"),
     ("compile good.mlir", "there is no network 'good.mlir': give a .onnx file or one of resnet-18, resnet-34,"),
     ("compile good.jsonl", "there is no network 'good.jsonl': give a .onnx file or one of resnet-18, resnet-34,"),
-    (
-        "compile garbage.onnx",
-        "model 'garbage.onnx' cannot be imported: this is no ONNX model, or a part of one: Error parsing",
-    ),
+    ("compile garbage.onnx", NO_MODEL),
     ("compile garbage.lw", "garbage.lw is compiled already: give an ONNX model or a network by name, with its"),
     ("compile missing.onnx", "model 'missing.onnx' cannot be imported: No such file or directory"),
     ("compile relu.onnx -o victim.py", "-o takes a file of a compiled network (.lw), not victim.py"),
