@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
 from math import prod
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -295,6 +296,8 @@ class Schedule(PrimitiveMethods):
         """Return an argument as a primitive's field holds it."""
         if isinstance(value, list | tuple):
             return tuple(0 if item is None else self._plain(item) for item in value)
+        if isinstance(value, Integral):
+            return value if isinstance(value, bool) else int(value)
         return self._name(value) if hasattr(value, "name") or isinstance(value, LoopRef) else value
 
     def _name(self, thing: Any) -> str:

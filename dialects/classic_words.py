@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from functools import wraps
 from typing import NoReturn, ParamSpec, TypeVar
 
@@ -177,9 +178,17 @@ def takes_no(callee: str, keyword: str) -> TypeError:
     return TypeError(f"{callee} takes no '{keyword}'{instead_of(keyword)}")
 
 
+def unexpected(callee: str, keyword: str, known: Iterable[str]) -> TypeError:
+    """Python's own error of a call with a keyword that is none of those known, and the nearest of them."""
+    near = get_close_matches(keyword, known, cutoff=0.5)
+    like = f"; near: {', '.join(near)}" if near else ""
+    return TypeError(f"{callee}() got an unexpected keyword argument '{keyword}'{like}")
+
+
 def knows_classic_words(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorate a function whose users may bring keywords of TVM's: the error for one names the word to use."""
     known = inspect.signature(function).parameters
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
     name = function.__qualname__.removesuffix(".__init__")
 
     @wraps(function)
@@ -187,6 +196,8 @@ def knows_classic_words(function: Callable[_P, _R]) -> Callable[_P, _R]:
         for keyword in options:
             if keyword in INSTEAD and keyword not in known:
                 raise takes_no(name, keyword)
+            if keyword not in known and not takes_any:
+                raise unexpected(function.__qualname__, keyword, known)
         return function(*arguments, **options)
 
     return checked
