@@ -318,7 +318,8 @@ def test_without_the_library_a_page_says_so(tmp_path: Path, monkeypatch: pytest.
     vega._library.cache_clear()
     monkeypatch.setattr(vega, "_converter", missing)
     _, text = read(write_report(many(3), tmp_path / "r.html"))
-    assert "Charts are not drawn" in text and "pip install 'loopwright[report]'" in text
+    assert "Speed of each trial and of the best so far: not drawn: charts are drawn by Vega-Lite" in text
+    assert "pip install 'loopwright[report]'" in text and 'class="chart"' not in text
     with pytest.raises(lw.MissingRequirement, match="Vega-Lite"):
         write_report(many(3), tmp_path / "curve.svg")
 
@@ -331,7 +332,7 @@ def test_where_the_engine_of_the_library_would_end_the_process_a_page_says_so(
     vega._library.cache_clear()
     monkeypatch.setattr(vega.resource, "getrlimit", lambda which: (16 << 30, -1))
     _, text = read(write_report(many(3), tmp_path / "r.html"))
-    assert "Charts are not drawn" in text and "128 GiB of addresses, and this process may have 16" in text
+    assert "not drawn: charts" in text and "128 GiB of addresses, and this process may have 16" in text
     with pytest.raises(lw.MissingRequirement, match="ulimit -v"):
         write_report(many(3), tmp_path / "curve.svg")
 
