@@ -180,7 +180,7 @@ def takes_no(callee: str, keyword: str) -> TypeError:
 
 def unexpected(callee: str, keyword: str, known: Iterable[str]) -> TypeError:
     """Python's own error of a call with a keyword that is none of those known, and the nearest of them."""
-    near = get_close_matches(keyword, known, cutoff=0.5)
+    near = [name for name in known if keyword in name] or get_close_matches(keyword, known)
     like = f"; near: {', '.join(near)}" if near else ""
     return TypeError(f"{callee}() got an unexpected keyword argument '{keyword}'{like}")
 

@@ -72,6 +72,9 @@ def test_first_guesses_work(folder: Path, monkeypatch: pytest.MonkeyPatch, built
     ones = -np.ones((1, 4), np.float32)
     for out in (built["compiled"](ones), built["compiled"](x=ones)):
         np.testing.assert_array_equal(out, 0.0)
+    net = lw.Network("n")
+    net.output(net.input("x", (2, 3)) @ np.ones((3, 4), np.float32))
+    np.testing.assert_array_equal(lw.compile(net, T)(np.ones((2, 3), np.float32)), np.full((2, 4), 3.0))
     given = te.placeholder((8,), np.float32, "given")
     assert te.placeholder(iter([4, 4]), np.dtype("int8")).dtype == "int8"
     assert (

@@ -97,7 +97,7 @@ CALLS: list[tuple[str, type[Exception], str]] = [
     (
         "lw.TuningOptions(trials=4)",
         TypeError,
-        "TuningOptions.__init__() got an unexpected keyword argument 'trials'; near: more_trials, num_measure_trials",
+        "TuningOptions.__init__() got an unexpected keyword argument 'trials'; near: num_measure_trials, more_trials",
     ),
     (
         "lw.TuningOptions(strategy='evo')",
