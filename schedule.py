@@ -252,7 +252,8 @@ class Schedule(PrimitiveMethods):
         """The method of a primitive: it makes the step of its arguments, applies it, and names the block it made."""
         stem = _OTHER_NAMES.get(name, name)
         if name.startswith("_") or not (stem in _primitives() or installed_primitive(_installed_name(stem))):
-            raise AttributeError(f"a Schedule has no '{name}'; primitives: {', '.join(_methods())}{instead_of(name)}")
+            rule = f"a Schedule has no '{name}'; primitives: {', '.join(_methods())}{instead_of(name)}"
+            raise AttributeError(rule, name=name, obj=None if name in INSTEAD else self)
 
         def run(*arguments: Any, **options: Any) -> str | None:
             before = set(self.blocks)

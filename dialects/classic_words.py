@@ -203,9 +203,13 @@ def knows_classic_words(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return checked
 
 
-def no_attribute(owner: str, name: str) -> AttributeError:
-    """The error of a module or a value that does not have a name."""
-    return AttributeError(f"{owner} has no attribute {name!r}{instead_of(name)}")
+def no_attribute(owner: str, name: str, asked: object = None) -> AttributeError:
+    """The error of a module or a value that does not have a name; Python's report of it names those like it.
+
+    It does where it is told what was `asked`, and is not where there is a word to use already.
+    """
+    told = asked if name not in INSTEAD else None
+    return AttributeError(f"{owner} has no attribute {name!r}{instead_of(name)}", name=name, obj=told)
 
 
 def no_name(module: str, name: str) -> AttributeError | ImportError:
@@ -216,7 +220,7 @@ def no_name(module: str, name: str) -> AttributeError | ImportError:
     """
     if name in INSTEAD and module in sys.modules and _asked_by_import():
         return ImportError(f"cannot import name {name!r} from {module!r}{instead_of(name)}", name=module)
-    return no_attribute(f"module {module!r}", name)
+    return no_attribute(f"module {module!r}", name, sys.modules.get(module))
 
 
 def _asked_by_import() -> bool:
