@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TRIALS = 32
 """Trials of the sample report: half as many tell too little of which decisions mattered. 10 to 20 s on two cores."""
 BESIDE_README = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+_OPTION = re.compile(r"(?<=[ >])--?[a-z][\w-]*")
+"""An option of a command: behind the tag that begins the code, or a space."""
 UNSEARCHED = ("benchmarks/results/", "CHANGELOG.md")
 """Pages of figures and of history, which would hide the others among what a reader searches for."""
 
@@ -69,6 +71,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     outside = r"\[([^\]]*)\]\(((?:examples|tests|pretuned|samples)/[^)#]*|LICENSE)(?:#[^)]*)?\)"
     markdown = re.sub(outside, r"\1 (`\2` in the repository)", markdown)
     return re.sub(r"\[(?:docs/)?(\w+\.md)\]\(", titled, markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Keep options of commands whole where a line of inline code ends: browsers break them behind the first hyphen."""
+    return re.sub(r"<code>[^<]*</code>", lambda code: _OPTION.sub(r'<span class="option">\g<0></span>', code[0]), html)
 
 
 def titled(link: re.Match[str]) -> str:
