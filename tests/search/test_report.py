@@ -27,7 +27,7 @@ from loopwright.search.records.file import ErrorCode, Record, RecordError, Role
 from loopwright.search.records.rebuilt import rebuilt_task
 from loopwright.search.records.record import duration
 from loopwright.search.report import vega
-from loopwright.search.report.charts import OUTCOMES, curve_chart, roofline_chart
+from loopwright.search.report.charts import OUTCOMES, curve_chart, prediction_chart, roofline_chart
 from loopwright.search.report.group import groups
 from loopwright.search.report.pace import pace_of
 from loopwright.search.report.steps import steps_of
@@ -457,3 +457,17 @@ def test_figures() -> None:
     assert [duration(t) for t in (2.0, 1.5e-3, 2e-6, 3e-9)] == ["2 s", "1.5 ms", "2 us", "3 ns"]
     assert log_ticks(0.01, 200) == pytest.approx([0.01, 0.1, 1, 10, 100])
     assert log_ticks(1, 10) == pytest.approx([1, 3, 10])
+
+
+def test_predictions_are_compared_within_a_round() -> None:
+    """The model that ships predicts on a scale of its own: its round would be a heap of points far from the others."""
+    scales = {1: (-20.4, -20.1, -20.2), 2: (0.1, 0.4, 0.4)}
+    records = [
+        record(1e-3 / (1 + n), round=round_, predicted=p, decisions=(round_, n))
+        for round_, predicted in scales.items()
+        for n, p in enumerate(predicted)
+    ]
+    (group,) = groups(records)
+    chart = prediction_chart(group)
+    assert chart is not None
+    assert [row["x"] for row in chart["layer"][0]["data"]["values"]] == [0, 1, 0.5, 0, 0.75, 0.75]
