@@ -47,7 +47,7 @@ def _trial_layer(points: Sequence[dict[str, Any]], x: Spec, y: Spec) -> Spec:
     """Points whose colour, shape and filling say what came of a trial; the nearest one is told of."""
     present = [o for o in OUTCOMES if any(point["outcome"] == o for point in points)]
     colours = {o: "$bad" if o == "failed" else "$trial" for o in OUTCOMES}
-    shapes = {"failed": "cross"}
+    shapes = {OUTCOMES[1]: "triangle-down", OUTCOMES[2]: "diamond", "failed": "cross"}
     fills = {OUTCOMES[0]: "$trial", "failed": "$bad"}
 
     def scale(values: dict[str, Any], usual: Any) -> Spec:
