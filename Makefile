@@ -58,7 +58,7 @@ models: $(READY) ## train the cost models that ship anew: after a change of esti
 	$(VENV)/bin/python benchmarks/train_cost_model.py benchmarks/samples/llvm-*.npz --output pretuned/llvm.model
 
 docs: $(DOCS) ## the documentation as a site, in build/site
-	$(VENV)/bin/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build --quiet
 
 trust: $(READY) ## random programs, graphs, faults and damaged inputs, for hours; TRUST_ARGS="--scale 0.01" for minutes
 	$(VENV)/bin/python benchmarks/trust/run.py $(TRUST_ARGS)

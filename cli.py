@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # what this terminal cannot show, as its escape
     orderly_end = OrderlyEnd()
     with warnings.catch_warnings():
-        warnings.showwarning = _show_warning
+        warnings.showwarning = _Warnings().show
         orderly_end.begin()
         try:
             return _run(options)
@@ -103,16 +103,26 @@ def _run(options: argparse.Namespace) -> int:
         return _say(f"this machine does not allow it: {error}", _FAILED)
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """A warning as a sentence, without the line of ours that gave it."""
-    print(f"loopwright: {printable(str(message))}", file=sys.stderr)
+class _Warnings:
+    """The warnings of a command, each sentence once: several parts may give the same, as of a cache that is refused."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def show(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        """A warning as a sentence, without the line of ours that gave it."""
+        text = f"loopwright: {printable(str(message))}"
+        if text not in self._said:
+            print(text, file=sys.stderr)
+        self._said.add(text)
 
 
 def _say(text: str, code: int) -> int:

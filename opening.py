@@ -36,7 +36,10 @@ def opens(function: Callable[Concatenate[Network, P], R]) -> Callable[Concatenat
 
     @wraps(function)
     def opening(net: Any, *arguments: P.args, **options: P.kwargs) -> R:
-        return function(opened(net), *arguments, **options)
+        network = opened(net)
+        if not network.outputs:
+            raise ValueError(f"network '{one_line(network.name)}' has no output: name its results by net.output(...)")
+        return function(network, *arguments, **options)
 
     return cast(Callable[Concatenate[AnyNetwork, P], R], knows_classic_words(opening))
 

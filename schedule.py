@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
 from math import prod
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -251,7 +252,8 @@ class Schedule(PrimitiveMethods):
         """The method of a primitive: it makes the step of its arguments, applies it, and names the block it made."""
         stem = _OTHER_NAMES.get(name, name)
         if name.startswith("_") or not (stem in _primitives() or installed_primitive(_installed_name(stem))):
-            raise AttributeError(f"a Schedule has no '{name}'; primitives: {', '.join(_methods())}{instead_of(name)}")
+            rule = f"a Schedule has no '{name}'; primitives: {', '.join(_methods())}{instead_of(name)}"
+            raise AttributeError(rule, name=name, obj=None if name in INSTEAD else self)
 
         def run(*arguments: Any, **options: Any) -> str | None:
             before = set(self.blocks)
@@ -295,6 +297,8 @@ class Schedule(PrimitiveMethods):
         """Return an argument as a primitive's field holds it."""
         if isinstance(value, list | tuple):
             return tuple(0 if item is None else self._plain(item) for item in value)
+        if isinstance(value, Integral):
+            return value if isinstance(value, bool) else int(value)
         return self._name(value) if hasattr(value, "name") or isinstance(value, LoopRef) else value
 
     def _name(self, thing: Any) -> str:

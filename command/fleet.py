@@ -65,7 +65,7 @@ def _add_tracker(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..fleet.address import require_distributed
+    from ..fleet.security import require_distributed
 
     require_distributed()
     actions = {"tracker": _tracker, "device": _device, "builder": _builder, "status": _status, "stop": _stop}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
     from ..search.records.file import load, merge
     from ..search.report.group import groups
     from ..search.report.network import traces
+    from ..search.report.vega import why_no_charts
     from ..search.report.write import networks_of, write_report
 
     output = options.output or options.records[0].with_suffix(".html")
@@ -57,6 +59,8 @@ def run(options: argparse.Namespace) -> int:
     for trace in traces(networks, groups(records)):
         print(f"{printable(str(trace))}\n")
     print(f"{output}: {output.stat().st_size / 1e3:.0f} kB")
+    if (why := why_no_charts()) is not None:
+        print(f"loopwright: charts are {why}", file=sys.stderr)
     return 0
 
 

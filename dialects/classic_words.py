@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from functools import wraps
 from typing import NoReturn, ParamSpec, TypeVar
 
@@ -177,9 +178,17 @@ def takes_no(callee: str, keyword: str) -> TypeError:
     return TypeError(f"{callee} takes no '{keyword}'{instead_of(keyword)}")
 
 
+def unexpected(callee: str, keyword: str, known: Iterable[str]) -> TypeError:
+    """Python's own error of a call with a keyword that is none of those known, and the nearest of them."""
+    near = [name for name in known if keyword in name] or get_close_matches(keyword, known)
+    like = f"; near: {', '.join(near)}" if near else ""
+    return TypeError(f"{callee}() got an unexpected keyword argument '{keyword}'{like}")
+
+
 def knows_classic_words(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorate a function whose users may bring keywords of TVM's: the error for one names the word to use."""
     known = inspect.signature(function).parameters
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
     name = function.__qualname__.removesuffix(".__init__")
 
     @wraps(function)
@@ -187,14 +196,20 @@ def knows_classic_words(function: Callable[_P, _R]) -> Callable[_P, _R]:
         for keyword in options:
             if keyword in INSTEAD and keyword not in known:
                 raise takes_no(name, keyword)
+            if keyword not in known and not takes_any:
+                raise unexpected(function.__qualname__, keyword, known)
         return function(*arguments, **options)
 
     return checked
 
 
-def no_attribute(owner: str, name: str) -> AttributeError:
-    """The error of a module or a value that does not have a name."""
-    return AttributeError(f"{owner} has no attribute {name!r}{instead_of(name)}")
+def no_attribute(owner: str, name: str, asked: object = None) -> AttributeError:
+    """The error of a module or a value that does not have a name; Python's report of it names those like it.
+
+    It does where it is told what was `asked`, and is not where there is a word to use already.
+    """
+    told = asked if name not in INSTEAD else None
+    return AttributeError(f"{owner} has no attribute {name!r}{instead_of(name)}", name=name, obj=told)
 
 
 def no_name(module: str, name: str) -> AttributeError | ImportError:
@@ -205,7 +220,7 @@ def no_name(module: str, name: str) -> AttributeError | ImportError:
     """
     if name in INSTEAD and module in sys.modules and _asked_by_import():
         return ImportError(f"cannot import name {name!r} from {module!r}{instead_of(name)}", name=module)
-    return no_attribute(f"module {module!r}", name)
+    return no_attribute(f"module {module!r}", name, sys.modules.get(module))
 
 
 def _asked_by_import() -> bool:

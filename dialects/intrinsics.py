@@ -411,6 +411,10 @@ def register_intrinsic(intrinsic: Intrinsic) -> Intrinsic:
 
 def intrinsics(target: Target | None = None) -> list[Intrinsic]:
     """The intrinsics there are, by name, of tiles the whole ones; with a target those that it has."""
+    if target is not None and not isinstance(target, Target):
+        raise TypeError(
+            f"intrinsics takes a Target, as lw.resolve_target({target!r}) gives, got {type(target).__name__}"
+        )
     found = sorted({**_own(), **_REGISTERED}.values(), key=lambda x: x.name)
     return found if target is None else [x for x in found if x.why_not(target) is None]
 

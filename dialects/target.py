@@ -189,7 +189,9 @@ def _either(names: tuple[str, ...]) -> str:
 
 
 def _instead(kind: object) -> str:
-    """Return what to write where somebody gave a whole text as the kind."""
+    """Return what to write where somebody gave a whole text as the kind, or a word of other packages."""
+    if kind in ("cpu", "gpu"):
+        return ": a CPU is 'llvm'" if kind == "cpu" else ": a GPU of NVIDIA's is 'cuda', another one 'opencl'"
     if not isinstance(kind, str) or kind.partition(" ")[0] not in KINDS:
         return ""
     return ": Target takes fields; give the text itself where a target is wanted, or lw.resolve_target of it"

@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..backends.missing import MissingRequirement
 from .protocol import FleetError, FleetInputError
 from .security import CA, CERTIFICATE, KEY, is_encrypted
 
@@ -26,14 +25,6 @@ _SHORT = {
 }
 """Of what Dask keeps for those who debug it. Its last 1000 messages and steps, its defaults, hold the kernels of jobs
 several times; its samples of the machine grow for an hour, and its profiles of jobs for 1000 s."""
-
-
-def require_distributed() -> None:
-    """MissingRequirement where Dask's distributed is not installed."""
-    try:
-        import distributed  # noqa: F401 (asks for it)
-    except ImportError:
-        raise MissingRequirement("a fleet needs Dask's distributed: pip install 'loopwright[fleet]'") from None
 
 
 def host_and_port(tracker: str) -> tuple[str, int]:
@@ -120,7 +111,6 @@ def _speaks_tls(host: str, port: int) -> bool:
 
 def connect(tracker: str, security: Any) -> Any:
     """A client of a tracker, which connects again where that restarts; FleetError where there is none."""
-    require_distributed()
     from distributed import Client
 
     require_tracker(tracker, security)

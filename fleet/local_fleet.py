@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from .address import require_distributed
 from .builder import FleetBuilder
 from .device import Device, DeviceOptions
 from .member import Member
 from .register import register
-from .security import security_of
+from .security import require_distributed, security_of
 from .tracker import address_of, tracker
 
 

@@ -9,6 +9,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from ..backends.missing import MissingRequirement
 from .protocol import FleetError, FleetInputError
 
 CA, CERTIFICATE, KEY = "ca.pem", "cert.pem", "key.pem"
@@ -16,11 +17,21 @@ CA, CERTIFICATE, KEY = "ca.pem", "cert.pem", "key.pem"
 _DAYS = 3650
 
 
+def require_distributed() -> None:
+    """MissingRequirement where Dask's distributed is not installed."""
+    try:
+        import distributed  # noqa: F401 (asks for it)
+    except ImportError:
+        raise MissingRequirement("a fleet needs Dask's distributed: pip install 'loopwright[fleet]'") from None
+
+
 def security_of(tls_dir: str | os.PathLike[str] | None) -> Any:
     """Dask's security: by the certificates in a folder, else as Dask's own configuration says.
 
-    FleetError where a file of the folder is missing or is none.
+    FleetError where a file of the folder is missing or is none, MissingRequirement without Dask's distributed: whoever
+    speaks with a fleet comes by here first.
     """
+    require_distributed()
     from distributed.security import Security
 
     if tls_dir is None:

@@ -74,8 +74,8 @@ def compile(
     which are more exact.
     Without `copy_constants`, constants that no schedule packs stay the arrays that the network was given.
     `precision` (float16, bfloat16) computes what is float32 in that type: sums stay float32, inputs and outputs keep
-    their types, and `kept_fp32` of the compiled network names what else stays; with tf32, factors of products are
-    rounded, and nothing else. Give `lw.extract_tasks` the same.
+    their types, and `kept_fp32` of the compiled network names what else stays; with tf32 and tf32x3, factors of
+    products are rounded, and nothing else. Give `lw.extract_tasks` the same.
     """
     device = resolve_target(target)
     if not device.is_ours:

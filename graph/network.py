@@ -53,7 +53,7 @@ class Value:
     def __repr__(self) -> str:
         return f"<{one_line(self.name)}: {self.dtype}{list(self.shape)}>"
 
-    def _with(self, operator: str, other: Value | float) -> Value:
+    def _with(self, operator: str, other: Value | Array | float) -> Value:
         result: Value = self.net.apply(operator, self, other)
         return result
 
@@ -68,6 +68,9 @@ class Value:
 
     def __truediv__(self, other: Value | float) -> Value:
         return self._with("divide", other)
+
+    def __matmul__(self, other: Value | Array) -> Value:
+        return self._with("matmul", other)
 
 
 @subscript_knows_classic_word('mod["main"]')
@@ -149,7 +152,7 @@ class Network(NetworkModule, NetworkOperators[Value]):
             )
         kept = found.options(name, options)
         like = next((t.dtype for t in tensors if isinstance(t, Value) and t.dtype != "bool"), None)
-        values = [t if isinstance(t, Value) else self._as_constant(t, like) for t in tensors]
+        values = [self._own(t) if isinstance(t, Value) else self._as_constant(t, like) for t in tensors]
         try:
             kinds = infer(name, [v.ssa.type for v in values], kept)
         except ExpressionError as error:
@@ -177,6 +180,8 @@ class Network(NetworkModule, NetworkOperators[Value]):
         """Make tensors outputs, behind those there are; named as the tensors are unless told otherwise."""
         last = self.function.body.block.last_op
         assert isinstance(last, ReturnOp)
+        for value in values:
+            self._own(value)
         taken = list(self.output_names) if last.operands else []
         for position, value in enumerate(values):
             wanted = names[position] if names is not None else value.name
@@ -196,6 +201,14 @@ class Network(NetworkModule, NetworkOperators[Value]):
         assert block.last_op is not None
         kinds = [[v.type for v in values] for values in (block.args, block.last_op.operands)]
         self.function.properties["function_type"] = FunctionType.from_lists(*kinds)
+
+    def _own(self, value: Value) -> Value:
+        """The value, ValueError where it is another network's: no operator of this one could read it."""
+        if not isinstance(value, Value):
+            raise TypeError(f"network '{self.name}': a tensor of the network is wanted, got {type(value).__name__}")
+        if value.net is not self:
+            raise ValueError(f"network '{self.name}': tensor '{value.name}' is of another network, '{value.net.name}'")
+        return value
 
     def _as_constant(self, value: Any, like: str | None) -> Value:
         if isinstance(value, bool | int | float):

@@ -124,12 +124,12 @@ def extract_tasks(
 
     Kernels are distinct where their computations are (shapes are part of them); they are in the order of their first
     appearance. Those without a reduction are left out unless `include_simple_tasks`, and those of branches, short
-    ones that a thread runs beside others. `layout` (NCHW, NHWC, auto) brings
-    feature maps into a layout first, `precision` (float16, bfloat16, tf32) what is float32 into that type: `lw.compile`
-    must be given the same. With `winograd`, kernels of convolutions that
-    Winograd's transforms can compute are followed by those that do, for tiles of 2 and of 4 or of the extents given:
-    other ways to compute the same, of which `lw.compile` takes the fastest on record. A record of the direct way alone
-    keeps it from transforms that it would take untuned: `winograd=(2,)` has both (`lw.optimize` does that).
+    ones that a thread runs beside others. `layout` (NCHW, NHWC, auto) brings feature maps into a layout first,
+    `precision` (float16, bfloat16, tf32, tf32x3) what is float32 into that type: `lw.compile` must be given the same.
+    With `winograd`, kernels of convolutions that Winograd's transforms can compute are followed by those that do, for
+    tiles of 2 and of 4 or of the extents given: other ways to compute the same, of which `lw.compile` takes the fastest
+    on record. A record of the direct way alone keeps it from transforms that it would take untuned: `winograd=(2,)` has
+    both (`lw.optimize` does that).
     """
     tile_sizes = tile_sizes_of(winograd)
     device = resolve_target(target)

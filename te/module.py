@@ -65,6 +65,7 @@ def create_module(
         raise ExpressionError("there is no computed tensor in the list, only placeholders: list the outputs too")
     stages, used = _stages(outputs)
     _require_given(used, inputs)
+    _require_once(inputs)
     labels = _Names()
     values: dict[Tensor, SSAValue] = {}
     block = Block(arg_types=[_type(t) for t in inputs])
@@ -93,6 +94,13 @@ def _require_given(used: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
     for tensor in used:
         if not any(tensor is given for given in inputs):
             raise ExpressionError(f"placeholder '{tensor.name}' is read, but is not in the list: list every input")
+
+
+def _require_once(inputs: Sequence[Tensor]) -> None:
+    """ExpressionError where a placeholder is listed again: a kernel would read one of its two values."""
+    for number, tensor in enumerate(inputs):
+        if any(tensor is before for before in inputs[:number]):
+            raise ExpressionError(f"placeholder '{tensor.name}' is in the list twice: list every input once")
 
 
 def _marks(tensor: Tensor, name: str) -> DictionaryAttr:

@@ -244,8 +244,17 @@ def with_rounded_factors(tensor: Tensor, kind: str) -> Tensor:
     return Tensor(tensor.name, tensor.shape, tensor.dtype, changed, tensor.value_index)
 
 
+def require_tensor(operator: str, operand: str, value: object) -> None:
+    """TypeError where an operator is given something else than a tensor, such as a number or an array of values."""
+    if not isinstance(value, Tensor):
+        shape = getattr(value, "shape", ())
+        instead = f": te.placeholder({format_shape(shape)}) stands for an array" if shape else ""
+        raise TypeError(f"{operator}: {operand} must be a te tensor, got {type(value).__name__}{instead}")
+
+
 def elementwise(tensor: Tensor, function: Callable[[Expr], Operand], name: str) -> Tensor:
     """Return a tensor of `function(element)` for every element."""
+    require_tensor(name.removeprefix("T_"), "data", tensor)
     result: Tensor = compute(tensor.shape, lambda *i: function(tensor[i]), name)
     return result
 

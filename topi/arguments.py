@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import TypeAlias
 
 from ..te import ShapeError, Tensor
 from ..te.errors import format_shape
+from ..te.tensor import require_tensor
 
 Ints: TypeAlias = "int | Sequence[int]"
 Padding: TypeAlias = "int | str | Sequence[int]"
@@ -71,14 +73,17 @@ def window_output(
 
 
 def require_rank(operator: str, rank: int, **tensors: Tensor) -> None:
-    """ShapeError unless every tensor has this rank."""
+    """ShapeError unless every tensor has this rank; TypeError for what is no tensor."""
     for name, tensor in tensors.items():
+        require_tensor(operator, name, tensor)
         if tensor.ndim != rank:
             raise ShapeError(f"{operator}: {name} must have {rank} axes, got shape {format_shape(tensor.shape)}")
 
 
 def one_axis(operator: str, axis: int, rank: int) -> int:
     """An axis counted from the end where negative, as one in `[0, rank)`."""
+    if not isinstance(axis, Integral):
+        raise ShapeError(f"{operator}: an axis is a whole number, got {axis!r}")
     if not -rank <= axis < rank:
         raise ShapeError(f"{operator}: axis {axis} is out of range for a tensor with {rank} axes")
     return axis % rank

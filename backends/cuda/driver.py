@@ -63,7 +63,7 @@ def pycuda_driver() -> Any:
 
 
 def _missing(why: str) -> MissingCuda:
-    return MissingCuda(f"no GPU here to run on: {why}; to compile for one needs none, name it: 'cuda model=h200'")
+    return MissingCuda(f"no GPU here to run on: {why}; to compile without one, name it: 'cuda model=h200'")
 
 
 def device_count() -> int:

@@ -41,9 +41,7 @@ def devices() -> tuple[Any, ...]:
 
 
 def _nothing(why: str) -> str:
-    return (
-        f"no device here to run OpenCL on: {why}; to make kernels for one needs none, name it: 'opencl model=mali-g610'"
-    )
+    return f"no device here to run OpenCL on: {why}; to make kernels without one, name it: 'opencl model=mali-g610'"
 
 
 def unregistered_driver(platforms: Sequence[str]) -> str | None:

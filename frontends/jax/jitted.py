@@ -44,6 +44,8 @@ def jit(
     `vmap` compiles it for the batch.
     `f.network(*args)` and `f.compiled(*args)` are what it runs.
     """
+    if function is not None and not callable(function):
+        raise TypeError(f"jit takes a JAX function, got {type(function).__name__}")
     if function is None:
         return functools.partial(jit, target=target, records=records, static_argnums=static_argnums, layout=layout)
     return JittedFunction(function, resolve_target(target), records, static_argnums, layout)

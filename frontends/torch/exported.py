@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from typing import Any
 
 from ...graph.layout import in_layout
@@ -73,6 +74,10 @@ def decomposed(program: str | os.PathLike[str] | ExportedProgram, shapes: Shapes
     import torch
 
     if isinstance(program, str | os.PathLike):
+        if not zipfile.is_zipfile(program):  # torch.export logs a traceback first
+            found = os.path.exists(program)
+            why = "it is no file of torch.export (.pt2), or a part of one" if found else "No such file or directory"
+            raise TorchImportError(os.fspath(program), [why])
         program = torch.export.load(os.fspath(program))
     if not isinstance(program, torch.export.ExportedProgram):
         raise TypeError(f"from_exported takes a program of torch.export or a path, got {type(program).__name__}")

@@ -46,9 +46,14 @@ def optimize(
     computes no gradients. ValueError for a module that writes buffers, and for inputs of another shape or type.
     On CPUs a module that another process traced is not traced again, where all of its code can be compared.
     """
+    import torch
     from torch.utils import _pytree as pytree
 
     known = TorchOptions.of(options)
+    if isinstance(example_inputs, torch.Tensor):  # which a tuple would take apart, sample by sample
+        example_inputs = (example_inputs,)
+    if not isinstance(example_inputs, Sequence):
+        raise TypeError(f"optimize takes a tuple of example inputs, got {type(example_inputs).__name__}")
     arguments = (tuple(example_inputs), dict(kwargs or {}))
     leaves, spec = pytree.tree_flatten(arguments)
     key = key_of(module, leaves, spec, known)

@@ -53,6 +53,9 @@ class Pragma(Primitive[Plan]):
             raise self.error(
                 "auto_unroll_max_step, unroll_explicit or blocks_per_sm must be given, got none", fix, loop
             )
+        for key, value in given.items():
+            if value is not None and not isinstance(value, int):
+                raise self.error(f"{key} must be a whole number, got {value!r}", at=loop)
         if self.auto_unroll_max_step is not None and self.auto_unroll_max_step < 0:
             raise self.error(f"auto_unroll_max_step must be at least 0, got {self.auto_unroll_max_step}", at=loop)
         if self.unroll_explicit not in (None, 0, 1):

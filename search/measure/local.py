@@ -117,8 +117,8 @@ def measuring(
     if isinstance(given, MeasureOptions):
         return given
     if given is not None and not isinstance(given, MeasureOption):
-        expected = "what measure_option() returns, a MeasureOptions, None or a function"
-        raise TypeError(f"measure_option must be {expected}, got {type(given).__name__}")
+        expected = "what lw.measure_option(builder, runner) returns, lw.MeasureOptions(...) or None"
+        raise TypeError(f"options of measuring are {expected}, got {type(given).__name__}")
     return (given or MeasureOption(builder, runner)).options(usual)
 
 

@@ -187,7 +187,9 @@ class Record:
             raise RecordError(f"not a JSON object: {error}") from error
         if not isinstance(data, dict):
             raise RecordError("not a JSON object")
-        schema = data.get("schema")
+        if "schema" not in data:
+            raise RecordError("no record of loopwright's: it names no schema")
+        schema = data["schema"]
         if isinstance(schema, bool) or schema != SCHEMA:
             raise RecordVersionError(f"record schema {_shown(schema)} cannot be read, this version reads {SCHEMA}")
         try:

@@ -47,7 +47,7 @@ def _trial_layer(points: Sequence[dict[str, Any]], x: Spec, y: Spec) -> Spec:
     """Points whose colour, shape and filling say what came of a trial; the nearest one is told of."""
     present = [o for o in OUTCOMES if any(point["outcome"] == o for point in points)]
     colours = {o: "$bad" if o == "failed" else "$trial" for o in OUTCOMES}
-    shapes = {"failed": "cross"}
+    shapes = {OUTCOMES[1]: "triangle-down", OUTCOMES[2]: "diamond", "failed": "cross"}
     fills = {OUTCOMES[0]: "$trial", "failed": "$bad"}
 
     def scale(values: dict[str, Any], usual: Any) -> Spec:
@@ -83,8 +83,20 @@ def _point(group: RecordGroup, number: int, record: Record, speed: float) -> dic
 
 
 def prediction_chart(group: RecordGroup) -> Spec | None:
-    """Chart of predicted against measured speed, of candidates that the cost model had not seen; None without any."""
-    pairs = [(r.predicted, r.time_s, r) for r in group.right if r.predicted is not None]
+    """Chart of predicted places against measured speed, of candidates that the cost model had not seen; None without.
+
+    A place is among those of a candidate's round: the scale of a prediction is the model's own, and the model that
+    ships has another one than what a search learns in its place.
+    """
+    rounds: dict[int, list[float]] = {}
+    for record in group.right:
+        if record.predicted is not None:
+            rounds.setdefault(record.round, []).append(record.predicted)
+    pairs = [
+        (_place(r.predicted, beside), r.time_s, r)
+        for r in group.right
+        if r.predicted is not None and len(beside := rounds[r.round]) > 1
+    ]
     if len(pairs) < 3:
         return None
     rows = [
@@ -95,11 +107,17 @@ def prediction_chart(group: RecordGroup) -> Spec | None:
     points = layer(
         rows,
         {"type": "point", "filled": True, "color": "$trial", "size": 45},
-        x=field("x", "predicted (larger: faster)", scale={"zero": False}),
+        x=field("x", "place in its round, as predicted (0: slowest, 1: fastest)", scale={"domain": [0, 1]}),
         y=logarithmic("y", "measured, ms (up: faster)", min(times) / 1.2, max(times) * 1.2, reverse=True),
         tooltip=tips("speed", "round", "sketch"),
     )
     return chart("What the model predicted beside what was measured", [points], 240)
+
+
+def _place(predicted: float, beside: Sequence[float]) -> float:
+    """The share of others that are predicted slower, of equal ones half."""
+    slower, equal = sum(p < predicted for p in beside), sum(p == predicted for p in beside) - 1
+    return (slower + equal / 2) / (len(beside) - 1)
 
 
 def roofline_chart(group: RecordGroup, limits: Limits) -> Spec | None:

@@ -193,7 +193,8 @@ def _model(group: RecordGroup) -> Iterator[str]:
         yield (
             figure(
                 chart,
-                "Candidates that the model had not seen: the better it is, the closer the points lie to a rising line.",
+                "Candidates that the model had not seen, each by its place among those of its round. The better the "
+                "model is, the closer the points lie to a rising line.",
             )
         )
     if judged:

@@ -127,7 +127,9 @@ def tips(*names: str) -> list[Spec]:
 
 
 def figure(spec: Spec, caption: str) -> str:
-    """A chart with a caption, which is HTML, to be drawn by `scripts`."""
+    """A chart with a caption, which is HTML, to be drawn by `scripts`; why there is none where it cannot be drawn."""
+    if (why := why_no_charts()) is not None:
+        return f'<figure><p class="soft">{as_text(spec["description"])}: {as_text(why)}.</p></figure>'
     data = json.dumps(spec).replace("<", "\\u003c")
     return (
         f'<figure><div class="chart" role="img" aria-label="{as_text(spec["description"])}" '
@@ -151,12 +153,20 @@ draw();
 
 
 def scripts() -> str:
-    """The end of a page with figures: the library and what draws with it; a sentence where it is not installed."""
-    try:
-        library = _library().replace("</script", "<\\/script")
-    except MissingCharts as error:
-        return f'<p class="soft">Charts are not drawn: {as_text(str(error))}.</p>'
+    """The end of a page with figures: the library and what draws with it, where it is installed."""
+    if why_no_charts() is not None:
+        return ""
+    library = _library().replace("</script", "<\\/script")
     return f'<script type="module">{library}</script><script type="module">{_DRAW}</script>'
+
+
+def why_no_charts() -> str | None:
+    """Say why charts cannot be drawn here; None where they can."""
+    try:
+        _converter()
+    except MissingCharts as error:
+        return f"not drawn: {error}"
+    return None
 
 
 def picture(spec: Spec, colours: Mapping[str, str] = _LIGHT) -> str:

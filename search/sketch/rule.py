@@ -77,6 +77,10 @@ def register_sketch_rule(rule: SketchRule | type[SketchRule]) -> SketchRule | ty
 
 def sketch_rules(target: Target | None = None) -> list[SketchRule]:
     """The rules there are, in the order they run in; with a target those for it."""
+    if target is not None and not isinstance(target, Target):
+        raise TypeError(
+            f"sketch_rules takes a Target, as lw.resolve_target({target!r}) gives, got {type(target).__name__}"
+        )
     found = {rule.name: rule for rule in (*_own(target), *_installed(), *registered_rules().values())}
     rules = sorted(found.values(), key=lambda rule: (rule.order, rule.name))
     return rules if target is None else [rule for rule in rules if rule.when(target)]

@@ -197,3 +197,12 @@ def test_a_reader_that_leaves_is_no_error(tuned: Tuned) -> None:
     command = f"{sys.executable} -m loopwright show {tuned.records} --mode source 2>err | head -c 1"
     subprocess.run(["bash", "-c", command], cwd=tuned.folder, capture_output=True, check=True)
     assert "Traceback" not in (tuned.folder / "err").read_text()
+
+
+def test_a_warning_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several parts keep what they compile in the cache: all find that it cannot be written to."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    code, _, err = call("compile", "mlp", "--target", "llvm cores=1", "-o", str(tmp_path / "mlp.lw"))
+    assert code == 0 and "not kept" in err
+    assert len(set(err.splitlines())) == len(err.splitlines())

@@ -239,3 +239,15 @@ def test_no_word_is_ours_under_its_own_name() -> None:
     """Nothing that the package has is said to be named otherwise."""
     ours = {*dir(lw), *STRATEGIES, *MODELS, *dir(schedule())} - {"te", "testing"}
     assert not ours & set(INSTEAD)
+
+
+def test_a_name_that_nobody_has_is_known_to_pythons_report() -> None:
+    """It says `Did you mean: 'tune'?` where an AttributeError knows what was asked, and for what."""
+    sch = schedule()
+    for asked, name in ((lw, "tunes"), (te, "placeholderr"), (sch, "spilt")):
+        with pytest.raises(AttributeError) as caught:
+            getattr(asked, name)
+        assert (caught.value.name, caught.value.obj) == (name, asked)
+    with pytest.raises(AttributeError) as caught:
+        lw.placeholder  # noqa: B018 (asks for it)
+    assert caught.value.obj is None

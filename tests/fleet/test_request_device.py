@@ -1,5 +1,6 @@
 """A device of a fleet from here: kernels, arrays and networks are sent, run and timed there."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,3 +97,10 @@ def test_code_for_another_architecture_is_sent_and_refused_there(remote: RemoteD
     other = "riscv64" if "riscv" not in str(remote.target) else "aarch64"
     with pytest.raises(RemoteError, match=f"is compiled for {other}, this CPU is"):
         remote.load_kernel(product(lw.resolve_target(f"llvm arch={other}")))
+
+
+def test_without_dask_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    for ask in (lambda: lw.fleet_status("127.0.0.1:1"), lambda: lw.request_device("cpu", "127.0.0.1:1")):
+        with pytest.raises(lw.MissingRequirement, match="pip install 'loopwright\\[fleet\\]'"):
+            ask()

@@ -300,3 +300,9 @@ def test_the_collector_gets_its_objects_back() -> None:
         assert 0 < gc.get_freeze_count() <= before, "those of somebody else stay as they are"
     finally:
         gc.unfreeze()
+
+
+def test_an_example_may_be_one_tensor() -> None:
+    """A tuple of a tensor would be its samples."""
+    module, x = torch.nn.Linear(4, 3), torch.randn(2, 4)
+    assert torch.allclose(lw.torch.optimize(module, x)(x), module(x), atol=1e-5)

@@ -65,12 +65,16 @@ def test_first_guesses_work(folder: Path, monkeypatch: pytest.MonkeyPatch, built
     assert [task.name for task in tasks] == ["T_matmul"] * 2 and tasks[0].workload_key == tasks[1].workload_key
     assert lw.SearchTask("reg", (4, 4), T).name == "reg" and lw.SearchTask("matmul", target=T).flops == 2 * 512**3
     assert lw.Schedule(c).blocks == ["T_matmul"]
+    assert lw.Schedule(c).split(c, "i", [None, np.int64(4)]) == lw.Schedule(c).split(c, "i", [None, 4]) == ["i0", "i1"]
     for kernel in (lw.build(c, T), lw.build([a, b, c], T)):
         np.testing.assert_allclose(kernel(x + 1, x + 1), 8.0)
     assert lw.extract_tasks("relu.onnx", T) == ([], [])
     ones = -np.ones((1, 4), np.float32)
     for out in (built["compiled"](ones), built["compiled"](x=ones)):
         np.testing.assert_array_equal(out, 0.0)
+    net = lw.Network("n")
+    net.output(net.input("x", (2, 3)) @ np.ones((3, 4), np.float32))
+    np.testing.assert_array_equal(lw.compile(net, T)(np.ones((2, 3), np.float32)), np.full((2, 4), 3.0))
     given = te.placeholder((8,), np.float32, "given")
     assert te.placeholder(iter([4, 4]), np.dtype("int8")).dtype == "int8"
     assert (

@@ -42,8 +42,11 @@ COMMANDS = [
     ("tune matmul --dtype ''", "placeholder 'a': element type '' is not one of float16, bfloat16, float32, float64,"),
     ("tune matmul --target ''", "target '': kind must be llvm, cuda or opencl, got ''"),
     ("tune matmul --target ' '", "target ' ': kind must be llvm, cuda or opencl, got ''"),
-    ("tune matmul --target gpu", "target 'gpu': kind must be llvm, cuda or opencl, got 'gpu'"),
-    ("tune matmul --target cpu", "target 'cpu': kind must be llvm, cuda or opencl, got 'cpu'"),
+    (
+        "tune matmul --target gpu",
+        "target 'gpu': kind must be llvm, cuda or opencl, got 'gpu': a GPU of NVIDIA's is 'cuda', another one 'opencl'",
+    ),
+    ("tune matmul --target cpu", "target 'cpu': kind must be llvm, cuda or opencl, got 'cpu': a CPU is 'llvm'"),
     ("tune matmul --target cuda:0", "target 'cuda:0': kind must be llvm, cuda or opencl, got 'cuda:0'"),
     ("tune matmul --target llvm:4", "target 'llvm:4': kind must be llvm, cuda or opencl, got 'llvm:4'"),
     ("tune matmul --target 'llvm cores=0'", "target 'llvm cores=0': option 'cores' takes a positive integer, got 0"),
@@ -480,6 +483,10 @@ COMMANDS = [
     (
         "compile relu.onnx -o mine.lw",
         "cannot write mine.lw: it is there already and is no compiled network, so it is left",
+    ),
+    (
+        "tune text.txt:x --args 1",
+        "a template of your own is in a file of Python (.py) or a module, got text.txt",
     ),
     ("tune :x --args 1", "a template of your own is FILE.py:NAME or MODULE:NAME, got ':x'"),
 ]

@@ -334,7 +334,9 @@ def test_one_warning_names_the_lines_that_are_skipped(tmp_path: Path) -> None:
     path.write_text("{}\n" + f"{record().to_json()}\n[]\n" * 12)
     with pytest.warns(RecordWarning) as caught:
         assert len(rec.load(path)) == 12
-    assert len(caught) == 1 and "13 line(s) skipped; line 1: record schema None" in str(caught[0].message)
+    assert len(caught) == 1 and "13 line(s) skipped; line 1: no record of loopwright's: it names no schema" in str(
+        caught[0].message
+    )
     assert "(also line 3, 5, 7, 9, 11, 13, 15, 17 and 4 more)" in str(caught[0].message)
 
 

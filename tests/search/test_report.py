@@ -27,7 +27,7 @@ from loopwright.search.records.file import ErrorCode, Record, RecordError, Role
 from loopwright.search.records.rebuilt import rebuilt_task
 from loopwright.search.records.record import duration
 from loopwright.search.report import vega
-from loopwright.search.report.charts import OUTCOMES, curve_chart, roofline_chart
+from loopwright.search.report.charts import OUTCOMES, curve_chart, prediction_chart, roofline_chart
 from loopwright.search.report.group import groups
 from loopwright.search.report.pace import pace_of
 from loopwright.search.report.steps import steps_of
@@ -318,7 +318,8 @@ def test_without_the_library_a_page_says_so(tmp_path: Path, monkeypatch: pytest.
     vega._library.cache_clear()
     monkeypatch.setattr(vega, "_converter", missing)
     _, text = read(write_report(many(3), tmp_path / "r.html"))
-    assert "Charts are not drawn" in text and "pip install 'loopwright[report]'" in text
+    assert "Speed of each trial and of the best so far: not drawn: charts are drawn by Vega-Lite" in text
+    assert "pip install 'loopwright[report]'" in text and 'class="chart"' not in text
     with pytest.raises(lw.MissingRequirement, match="Vega-Lite"):
         write_report(many(3), tmp_path / "curve.svg")
 
@@ -331,7 +332,7 @@ def test_where_the_engine_of_the_library_would_end_the_process_a_page_says_so(
     vega._library.cache_clear()
     monkeypatch.setattr(vega.resource, "getrlimit", lambda which: (16 << 30, -1))
     _, text = read(write_report(many(3), tmp_path / "r.html"))
-    assert "Charts are not drawn" in text and "128 GiB of addresses, and this process may have 16" in text
+    assert "not drawn: charts" in text and "128 GiB of addresses, and this process may have 16" in text
     with pytest.raises(lw.MissingRequirement, match="ulimit -v"):
         write_report(many(3), tmp_path / "curve.svg")
 
@@ -456,3 +457,17 @@ def test_figures() -> None:
     assert [duration(t) for t in (2.0, 1.5e-3, 2e-6, 3e-9)] == ["2 s", "1.5 ms", "2 us", "3 ns"]
     assert log_ticks(0.01, 200) == pytest.approx([0.01, 0.1, 1, 10, 100])
     assert log_ticks(1, 10) == pytest.approx([1, 3, 10])
+
+
+def test_predictions_are_compared_within_a_round() -> None:
+    """The model that ships predicts on a scale of its own: its round would be a heap of points far from the others."""
+    scales = {1: (-20.4, -20.1, -20.2), 2: (0.1, 0.4, 0.4)}
+    records = [
+        record(1e-3 / (1 + n), round=round_, predicted=p, decisions=(round_, n))
+        for round_, predicted in scales.items()
+        for n, p in enumerate(predicted)
+    ]
+    (group,) = groups(records)
+    chart = prediction_chart(group)
+    assert chart is not None
+    assert [row["x"] for row in chart["layer"][0]["data"]["values"]] == [0, 1, 0.5, 0, 0.75, 0.75]

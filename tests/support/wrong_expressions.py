@@ -179,8 +179,11 @@ CALLS: list[tuple[str, type[Exception], str]] = [
     (
         "topi.matmul(a, x)",
         TypeError,
-        "a te expression is no array, and no index of one: index te tensors, and use te.exp,",
+        "matmul: b must be a te tensor, got ndarray: te.placeholder((8, 8)) stands for an array",
     ),
+    ("topi.matmul(a, 3)", TypeError, "matmul: b must be a te tensor, got int"),
+    ("topi.nn.softmax(None)", TypeError, "softmax: data must be a te tensor, got NoneType"),
+    ("topi.sum(a, axis='x')", ShapeError, "sum: an axis is a whole number, got 'x'"),
     (
         "topi.matmul(a, te.placeholder((3,3)))",
         ShapeError,
@@ -190,7 +193,7 @@ CALLS: list[tuple[str, type[Exception], str]] = [
     (
         "topi.nn.relu(x)",
         TypeError,
-        "a te expression is no array, and no index of one: index te tensors, and use te.exp,",
+        "relu: data must be a te tensor, got ndarray: te.placeholder((8, 8)) stands for an array",
     ),
     ("topi.nn.softmax(a, axis=7)", ShapeError, "softmax: axis 7 is out of range for a tensor with 2 axes"),
     ("a + 'x'", TypeError, "a te expression takes numbers, expressions and tensor elements, got str"),

@@ -9,6 +9,7 @@ CALLS: list[tuple[str, type[Exception], str]] = [
         ExpressionError,
         "there is no computed tensor in the list, only placeholders: list the outputs too",
     ),
+    ("lw.Schedule([a,a,b,c])", ExpressionError, "placeholder 'a' is in the list twice: list every input once"),
     ("lw.Schedule(5)", TypeError, "a program is a te tensor, or a list of its inputs and outputs, got int"),
     ("lw.Schedule('matmul')", TypeError, "a program is a te tensor, or a list of its inputs and outputs, got str"),
     ("lw.Schedule(mm)", TypeError, "a program is a te tensor, or a list of its inputs and outputs, got function"),
@@ -159,4 +160,10 @@ CALLS: list[tuple[str, type[Exception], str]] = [
     ("lw.Schedule([a, b, 5])", TypeError, "a program is a te tensor, or a list of its inputs and outputs, got int"),
     ("sch.get_loops(None)", TypeError, "a block is given by its name or its tensor, a loop by its name, got None"),
     ("sch.split(c, 'i', [2.5, None])", ScheduleError, "whole numbers"),
+    (
+        "sch.pragma(c, 'i', 'auto_unroll_max_step', 3)",
+        ScheduleError,
+        "auto_unroll_max_step must be a whole number, got",
+    ),
+    ("lw.intrinsics('cuda')", TypeError, "intrinsics takes a Target, as lw.resolve_target('cuda') gives, got str"),
 ]

@@ -94,7 +94,11 @@ CALLS: list[tuple[str, type[Exception], str]] = [
         ValueError,
         "num_measure_trials must be a whole number of at least 1, got 1.5",
     ),
-    ("lw.TuningOptions(trials=4)", TypeError, "TuningOptions.__init__() got an unexpected keyword argument 'trials'"),
+    (
+        "lw.TuningOptions(trials=4)",
+        TypeError,
+        "TuningOptions.__init__() got an unexpected keyword argument 'trials'; near: num_measure_trials, more_trials",
+    ),
     (
         "lw.TuningOptions(strategy='evo')",
         ValueError,

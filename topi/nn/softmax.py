@@ -8,6 +8,7 @@ from ... import te
 from ...dialects.numpy_types import working_type
 from ...te import Tensor, compute, reduce_axis
 from ...te.expr import Expr
+from ...te.tensor import require_tensor
 from ..arguments import one_axis
 
 
@@ -39,6 +40,7 @@ class _Rows:
     """The largest element of each row, the exponentials, and their sum."""
 
     def __init__(self, operator: str, data: Tensor, axis: int) -> None:
+        require_tensor(operator, "data", data)
         self.data = data
         self.axis = one_axis(operator, axis, data.ndim)
         self.dtype = working_type(data.dtype)
