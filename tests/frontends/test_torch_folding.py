@@ -17,7 +17,7 @@ from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
 from loopwright.frontends.torch.fx import name_of  # noqa: E402
 from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
 from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
-from loopwright.frontends.torch.whole_resizes import whole_resizes  # noqa: E402
+from loopwright.frontends.torch.whole_operators import whole_operators  # noqa: E402
 
 nn: Any = torch.nn
 F: Any = torch.nn.functional
@@ -121,7 +121,8 @@ def test_an_lstm_is_taken_where_dynamo_traces_it(options: dict[str, Any]) -> Non
     with torch._dynamo.config.patch(allow_rnn=True), torch.no_grad():
         call, graphs = compiled(layer, x)
         names = operators(graphs)
-        assert "mkldnn_rnn_layer.default" not in names and "mm.default" in names
+        assert "loopwright::recurrent_layer.default" in names and "mm.default" not in names
+        assert not [node for graph in graphs for node in graph.stays if "recurrent" in str(node)]
         torch.testing.assert_close(call(x), layer(x), rtol=1e-4, atol=1e-5)
 
 
@@ -172,20 +173,20 @@ def test_functions_for_resizing_come_back_when_the_last_that_traces_is_done() ->
     def away() -> set[Any]:
         return {key for key, function in before.items() if operator.py_kernels.get(key) is not function}
 
-    with whole_resizes(), whole_resizes():
+    with whole_operators(), whole_operators():
         removed = away()
     assert removed and operator.py_kernels == before
     began, ended = threading.Event(), threading.Event()
 
     def other() -> None:
-        with pytest.raises(RuntimeError, match="in the middle"), whole_resizes():
+        with pytest.raises(RuntimeError, match="in the middle"), whole_operators():
             began.set()
             assert ended.wait(PATIENCE_S)
             assert removed <= away()
             raise RuntimeError("in the middle")
 
     with ThreadPoolExecutor(1) as threads:
-        with whole_resizes():
+        with whole_operators():
             second = threads.submit(other)
             assert began.wait(PATIENCE_S)
         ended.set()
