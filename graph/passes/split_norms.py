@@ -67,7 +67,7 @@ def _ends(shape: Shape) -> set[int]:
 
 
 def _changes(value: SSAValue, shape: Shape) -> set[int]:
-    """Return such numbers where a tensor that is read for a shape goes from an axis that it has to one that it has not."""
+    """Return such numbers where a tensor, read for a shape, goes from an axis that it has to one that it has not."""
     own = shape_of(value)
     has = [n != 1 for n in (*(1,) * (len(shape) - len(own)), *own)]
     ends = [*accumulate(shape, mul)]
