@@ -31,7 +31,7 @@ def _run(node: Node, x: Value, weights: list[Value], state: State, kind: str, is
     own, other = weights[2:] or (None, None)
     if own is not None:
         every = net.bias_add(every, own if kind == "gru" else net.add(own, other), axis=1)
-    given: Any = net.split(every, sections=steps, axis=0) if steps > 1 else [every]
+    given = _parts(net, every, steps, 0)
     made: dict[int, Value] = {}
     for time in reversed(range(steps)) if is_reverse else range(steps):
         products = net.dense(state[0], weights[1])
@@ -44,16 +44,22 @@ def _run(node: Node, x: Value, weights: list[Value], state: State, kind: str, is
     return node.reshaped(joined, (steps, batch, hidden)), state
 
 
+def _parts(net: Any, value: Value, count: int, axis: int) -> list[Value]:
+    """Equal parts along an axis, as slices: those of one operator would be a kernel of their own."""
+    size = value.shape[axis] // count
+    return [net.strided_slice(value, begin=[k * size], end=[k * size + size], axes=[axis]) for k in range(count)]
+
+
 def _lstm(net: Any, given: Value, products: Value, state: State) -> State:
     """C = f * C + i * tanh(new), H = o * tanh(C), the gates i, f, new and o side by side."""
-    i, f, new, o = net.split(net.add(given, products), sections=4, axis=1)
+    i, f, new, o = _parts(net, net.add(given, products), 4, 1)
     cell = net.add(net.multiply(net.sigmoid(f), state[1]), net.multiply(net.sigmoid(i), net.tanh(new)))
     return net.multiply(net.sigmoid(o), net.tanh(cell)), cell
 
 
 def _gru(net: Any, given: Value, products: Value, state: State) -> State:
     """H = new + z * (H - new), the gates r, z and new side by side: r scales the product of the state."""
-    (r, z, new), (state_r, state_z, state_new) = (net.split(each, sections=3, axis=1) for each in (given, products))
+    (r, z, new), (state_r, state_z, state_new) = (_parts(net, each, 3, 1) for each in (given, products))
     new = net.tanh(net.add(new, net.multiply(net.sigmoid(net.add(r, state_r)), state_new)))
     return (net.add(new, net.multiply(net.sigmoid(net.add(z, state_z)), net.subtract(state[0], new))),)
 
