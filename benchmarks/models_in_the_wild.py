@@ -176,7 +176,8 @@ def _in_a_process(name: str, options: argparse.Namespace, turn: str, number: int
             said.seek(0)
             words = said.read().strip().splitlines() or ["no word"]
             late = {"status": "too slow", "why": f"not done after {options.limit_s:.0f} s"}
-            yield {**row, **(late if is_late.is_set() else {"status": "failed", "why": f"{status}: {words[-1][:400]}"})}
+            what = next((line for line in words if "what():" in line), words[-1])[:400]
+            yield {**row, **(late if is_late.is_set() else {"status": "failed", "why": f"{status}: {what}"})}
 
 
 def _command(name: str, options: argparse.Namespace, turn: str, number: int) -> list[str]:
@@ -274,6 +275,7 @@ def _longest_steps(count: int) -> list[tuple[str, str, float]]:
 
     regions = [each for each in gc.get_objects() if type(each) is Region]
     rows = [row for each in regions if each.compiled for row in each.compiled.executor().profile().rows]
+    gc.collect()  # what executors hold must not be freed while a graph is captured
     longest = sorted(rows, key=lambda row: -row.time_s)[:count]
     return [(row.label, row.kernel.label, round(row.time_s * 1e6, 2)) for row in longest]
 
