@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import mul
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -56,7 +56,7 @@ def _split(norm: ApplyOp, view: ApplyOp) -> None:
     )
     if not axes:
         return
-    options = {**norm.options.values, "axis": axes}
+    options: dict[str, Any] = {**norm.options.values, "axis": axes}
     made = before.apply(norm.operator.data, before.reshape(norm.inputs[0], split), **options)
     replace(view, [Before(view).reshape(made, shape)])
 

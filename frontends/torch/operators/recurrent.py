@@ -28,15 +28,15 @@ def _run(node: Node, x: Value, weights: list[Value], state: State, kind: str, is
     node.require_products("products of matrices", x.dtype, batch * hidden * columns)
     node.prefer_pytorch(steps, MOST_STEPS)
     every, step = node.apply("dense", node.reshaped(x, (steps * batch, width)), weights[0]), _STEPS[kind]
-    own, other = weights[2:] or (None, None)
-    if own is not None:
-        every = net.bias_add(every, own if kind == "gru" else net.add(own, other), axis=1)
+    biases = weights[2:]
+    if biases:
+        every = net.bias_add(every, biases[0] if kind == "gru" else net.add(*biases), axis=1)
     given = _parts(net, every, steps, 0)
     made: dict[int, Value] = {}
     for time in reversed(range(steps)) if is_reverse else range(steps):
         products = net.dense(state[0], weights[1])
-        if kind == "gru" and other is not None:
-            products = net.bias_add(products, other, axis=1)
+        if kind == "gru" and biases:
+            products = net.bias_add(products, biases[1], axis=1)
         state = step(net, given[time], products, state)
         made[time] = state[0]
     outputs = [made[time] for time in range(steps)]
