@@ -13,15 +13,18 @@ torch.export and ONNX are ours as a whole, and `regions` are kernels. Millisecon
 CUDA devices between events; `first` is the seconds until the first result is there, while so many others compile as
 `--jobs` says; nothing compiles while a model is timed. With `--cores` each compiles on so many of its own. With
 `--at-once` all compile, as many at once as `--jobs`, and each is timed when it is ready, while others compile: on a CPU
-on its own `--cores`, beside others that are timed; on a CUDA device one at a time, and again when nothing compiles any
-more, which leaves figures where time ends. With `--unexplained` regions and FLOPs are not counted, which takes another
-trace.
+on its own `--cores`, beside others that are timed; on a CUDA device one at a time, and, but for `--once`, again when
+nothing compiles any more: until then each holds its memory, and figures are left where time ends. With `--unexplained`
+regions and FLOPs are not counted, which takes another trace. The peer `replayed`, eager PyTorch in a CUDA graph, is
+compared with a CUDA graph of ours, since a call's cost to the host is in neither. With `--steps` rows of the file have
+the kernels that take longest.
 """
 
 from __future__ import annotations
 
 import argparse
 import fcntl
+import gc
 import json
 import os
 import queue
@@ -86,7 +89,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="compile so many models at once, then time each alone")
     parser.add_argument("--cores", type=int, default=0, help="of each that compiles (default: all)")
     parser.add_argument("--at-once", action="store_true", help="compile all, time each when it is ready, and again")
+    parser.add_argument("--once", action="store_true", help="with --at-once, on a CUDA device: time no model again")
     parser.add_argument("--unexplained", action="store_true", help="count neither regions nor FLOPs")
+    parser.add_argument("--steps", type=int, default=0, help="so many of each model's longest kernels, in the file")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", help="a file of JSON lines, which is gone on with")
     parser.add_argument("--worker", metavar="FILE", help=argparse.SUPPRESS)  # which is locked to time
@@ -171,15 +176,17 @@ def _in_a_process(name: str, options: argparse.Namespace, turn: str, number: int
             said.seek(0)
             words = said.read().strip().splitlines() or ["no word"]
             late = {"status": "too slow", "why": f"not done after {options.limit_s:.0f} s"}
-            yield {**row, **(late if is_late.is_set() else {"status": "failed", "why": f"{status}: {words[-1][:400]}"})}
+            what = next((line for line in words if "what():" in line), words[-1])[:400]
+            yield {**row, **(late if is_late.is_set() else {"status": "failed", "why": f"{status}: {what}"})}
 
 
 def _command(name: str, options: argparse.Namespace, turn: str, number: int) -> list[str]:
     command = [sys.executable, __file__, name, "--worker", turn, "--device", options.device, "--sizes", options.sizes]
     command += ["--via", options.via, "--rounds", str(options.rounds), "--dtype", options.dtype]
-    command += ["--peers", *options.peers]
+    command += ["--steps", str(options.steps), "--peers", *options.peers]
     command += ["--threads", str(options.threads)] if options.threads else []
     flags = {"--cpu-time": options.cpu_time, "--unexplained": options.unexplained, "--at-once": options.at_once}
+    flags["--once"] = options.once
     command += [flag for flag, is_set in flags.items() if is_set]
     if options.cores:
         all_cores = sorted(os.sched_getaffinity(0))
@@ -208,10 +215,11 @@ def measured(name: str, options: argparse.Namespace) -> Iterator[Row]:
             with Path(f"{options.worker}.timed").open("w") as one:
                 if options.device == "cuda":  # where all have cores of their own, and one device
                     fcntl.flock(one, fcntl.LOCK_EX)
-                yield {**row, **_timed(functions, options), "quiet": False}
+                timed = _timed(functions, options)
+            yield {**row, **timed, "quiet": False}
         else:
             yield {**row, "status": COMPILED}
-        if functions and not (options.at_once and options.device == "cpu"):
+        if functions and not (options.at_once and (options.once or options.device == "cpu")):
             fcntl.flock(turn, fcntl.LOCK_UN)
             fcntl.flock(turn, fcntl.LOCK_EX)
             yield {**row, **_timed(functions, options), "quiet": True}
@@ -220,6 +228,7 @@ def measured(name: str, options: argparse.Namespace) -> Iterator[Row]:
 def _compiled(name: str, options: argparse.Namespace) -> tuple[Row, dict[str, Callable[[], object]]]:
     """Compile and compare a model: its row, and what is to be timed."""
     import torch
+    from torch_cuda import captured
     from wild_models import built, other_inputs
 
     model, inputs = built(name, options.sizes == "small")
@@ -246,14 +255,29 @@ def _compiled(name: str, options: argparse.Namespace) -> tuple[Row, dict[str, Ca
         row = {"status": "right" if right else "wrong", "error": error, "eager_error": eager_error, "first_s": first_s}
         if not options.unexplained:
             row |= described()
+        if options.steps:
+            row["steps"] = _longest_steps(options.steps)
         functions = {"eager_ms": lambda: model(*inputs), "ours_ms": lambda: run(*inputs)}
         for peer in options.peers:
             try:
                 functions[f"{peer}_ms"], row[f"{peer}_first_s"] = PEERS[peer](model, inputs, options)
+                if peer == "replayed":
+                    functions["ours_replayed_ms"] = captured(torch, functions["ours_ms"])
             except Exception as error:  # the model is still ours to time
                 row[f"{peer}_failed"] = f"{type(error).__name__}: {error}"[:300]
     left = sorted({str(w.message)[:300] for w in said if "runs in PyTorch" in str(w.message)})
     return ({**row, "left": left} if left else row), functions
+
+
+def _longest_steps(count: int) -> list[tuple[str, str, float]]:
+    """Names, operators and microseconds of the longest steps of all regions that there are."""
+    from loopwright.frontends.torch.region import Region
+
+    regions = [each for each in gc.get_objects() if type(each) is Region]
+    rows = [row for each in regions if each.compiled for row in each.compiled.executor().profile().rows]
+    gc.collect()  # what executors hold must not be freed while a graph is captured
+    longest = sorted(rows, key=lambda row: -row.time_s)[:count]
+    return [(row.label, row.kernel.label, round(row.time_s * 1e6, 2)) for row in longest]
 
 
 def _cast(tensors: Sequence[Any], dtype: Any) -> Tensors:
@@ -325,7 +349,8 @@ def _line(row: Row) -> str:
     times = " | ".join(f"{row[f'{name}_ms']:.2f}" for name in ("eager", "ours", *peers))
     firsts = " | ".join(f"{row[key]:.1f}" for key in ("first_s", *(f"{peer}_first_s" for peer in peers)))
     ours = f"{row['flops']:.1%} | {row['regions']}" if "flops" in row else "|"
-    ratios = " | ".join(f"{row[f'{name}_ms'] / row['ours_ms']:.2f}x" for name in ("eager", *peers))
+    ours_ms = {name: row.get(f"ours_{name}_ms", row["ours_ms"]) for name in ("eager", *peers)}
+    ratios = " | ".join(f"{row[f'{name}_ms'] / ours:.2f}x" for name, ours in ours_ms.items())
     return f"| {row['model']} | {row['status']} | {row['error']:.0e} | {ours} | {times} | {ratios} | {firsts} |"
 
 

@@ -20,8 +20,8 @@ from .passes.fold_constants import FUNCTION, NAMES, FoldConstants
 
 PREPARE = (
     "lw-graph-simplify,cse,lw-graph-find-norms,lw-graph-find-softmax,dce,lw-graph-masked-softmax,cse,dce,"
-    "lw-graph-move-factors,lw-graph-fold-batch-norm,lw-graph-skip-padding,lw-graph-sink-views,lw-graph-simplify,cse,"
-    "dce,lw-graph-fold-constants,dce"
+    "lw-graph-move-factors,lw-graph-fold-batch-norm,lw-graph-skip-padding,lw-graph-split-norms,lw-graph-sink-views,"
+    "lw-graph-simplify,cse,dce,lw-graph-fold-constants,dce"
 )
 """Passes over every network before its operators are grouped into kernels."""
 

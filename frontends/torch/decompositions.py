@@ -7,6 +7,7 @@ from functools import cache, partial
 from math import prod
 from typing import Any
 
+from .recurrent_operator import whole_layers
 from .types import memory_order
 from .whole_programs import forms, histogram
 
@@ -21,7 +22,7 @@ _KEPT = (
 
 @cache
 def decompositions(training: bool = False) -> Mapping[Any, Callable[..., Any]]:
-    """Return the table for graphs that are traced: core ATen, with the encoder layer and layers of LSTMs taken apart.
+    """Return the table for graphs that are traced: core ATen, with the encoder layer taken apart.
 
     Composite operators are not in it: tracing takes them apart by itself, and PyTorch's public table, which has them,
     takes 0.13 s of CPU time to fill (AMD EPYC). In training, attention on a CPU stays one operator: its decomposition
@@ -43,7 +44,7 @@ def export_decompositions() -> Mapping[Any, Callable[..., Any]]:
     """Return the table for programs of torch.export, which hold composite operators: those are taken apart, too."""
     from torch._decomp import core_aten_decompositions
 
-    return {**_with_own(core_aten_decompositions()), **forms()}
+    return {**_with_own(core_aten_decompositions()), **forms(), **whole_layers()}
 
 
 def _with_own(core: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
@@ -56,7 +57,6 @@ def _with_own(core: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[...,
         **core,
         aten._transformer_encoder_layer_fwd.default: _encoder_layer,
         aten._native_multi_head_attention.default: _attention,
-        aten.mkldnn_rnn_layer.default: _lstm_layer,
         aten._trilinear.default: _trilinear,
         on_cpu: partial(_attention_on_cpu, core[on_cpu]),
         aten.masked_scatter.default: _masked_scatter,
@@ -170,41 +170,6 @@ def _encoder_layer(
     return norm(src + forwarded(src), norm_weight_2, norm_bias_2)
 
 
-def _lstm_layer(
-    inputs: Tensor,
-    input_weight: Tensor,
-    state_weight: Tensor,
-    input_bias: Tensor,
-    state_bias: Tensor,
-    state: Tensor,
-    cell: Tensor,
-    reverse: bool,
-    batch_sizes: Sequence[int],
-    mode: int,
-    hidden_size: int,
-    num_layers: int,
-    has_biases: bool,
-    *_: Any,
-) -> Any:
-    """A layer of an LSTM in one direction, on (steps, batch, width), unrolled: its outputs and last states."""
-    import torch
-
-    if mode != _LSTM or batch_sizes or inputs.shape[0] > _MOST_STEPS:
-        return NotImplemented
-    bias = input_bias + state_bias if has_biases else None
-    every = torch.nn.functional.linear(inputs, input_weight, bias)
-    h, c = (x.reshape(inputs.shape[1], hidden_size) for x in (state, cell))
-    outputs: dict[int, Tensor] = {}
-    for time in reversed(range(inputs.shape[0])) if reverse else range(inputs.shape[0]):
-        i, f, new, o = (every[time] + h @ state_weight.t()).chunk(4, dim=1)
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(new)
-        h = torch.sigmoid(o) * torch.tanh(c)
-        outputs[time] = h
-    shape = (1, *h.shape)
-    stacked = torch.stack([outputs[time] for time in range(inputs.shape[0])])
-    return stacked, h.view(shape), c.view(shape), inputs.new_empty(0, dtype=torch.uint8)
-
-
 def _lstm_cell(
     inputs: Tensor, hidden: Tensor, cell: Tensor, input_bias: Tensor | None = None, hidden_bias: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -286,7 +251,3 @@ def _small_histogram(data: Tensor, bins: int = 100, min: float = 0, max: float =
 
 _MOST_COUNTED = 1 << 14
 """Elements by parts of a histogram that is counted by comparing each with each: some 10 us on a core, a choice."""
-_LSTM = 2
-"""The number by which ATen's layers of recurrent networks name an LSTM."""
-_MOST_STEPS = 256
-"""So many steps are unrolled, each a dozen operators. Nobody measured others: time to compile grows with the number."""

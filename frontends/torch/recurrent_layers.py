@@ -1,4 +1,4 @@
-"""Recurrent layers in graphs of torch.compile: unrolled by tracing, and those of many steps left to PyTorch."""
+"""Recurrent layers in graphs of torch.compile: traced as they are, and those of many steps left to PyTorch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Compiled = Callable[..., Any]
 _LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 """Functions of torch that the modules call, of an input, states, parameters and options."""
 MOST_CELLS = 512
-"""Steps by layers by directions that are unrolled, each up to a dozen operators that are traced and compiled: the first
-call of a GRU of 64 steps in two layers takes 14 s of CPU (Xeon, Emerald Rapids). A choice."""
+"""Steps by layers by directions that are unrolled, each up to a dozen operators that are compiled: the first call of a
+GRU of 64 steps in two layers took 14 s of CPU (Xeon, Emerald Rapids) when PyTorch traced them, too. A choice."""
 
 
 def trace_recurrent_layers() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.ir import Block, Operation
 
 
@@ -39,15 +41,19 @@ def _meet(
     return first
 
 
-def region_between(start: Operation, end: Operation) -> list[Operation]:
-    """Return the operations on the paths from `start`, left out, to `end`, which is one of them."""
-    seen: dict[Operation, None] = {}
+def region_between(start: Operation, end: Operation) -> Iterator[Operation]:
+    """Give the operations on the paths from `start`, left out, to `end`, which is one of them, as they are found.
+
+    Who looks for one that is in the way need not wait for all: those between a step of a recurrent layer and where the
+    states of all steps are joined are all later steps.
+    """
+    seen: set[Operation] = set()
     waiting = [start]
     while waiting:
         op = waiting.pop()
         for user in (use.operation for result in op.results for use in result.uses):
             if user not in seen:
-                seen[user] = None
+                seen.add(user)
+                yield user
                 if user is not end:
                     waiting.append(user)
-    return list(seen)

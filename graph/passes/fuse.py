@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from math import prod
 from typing import ClassVar, TypeAlias, TypeGuard
 
@@ -175,12 +176,15 @@ class _Grouping:
             end = self._end_of(last)
             if not isinstance(end, ApplyOp):
                 return
-            region = region_between(last, end)
-            views = [op for op in region if isinstance(op, ApplyOp) and is_view(op)] if self.views else []
-            region = [op for op in region if op not in views]
+            region, views = list[Operation](), list[ApplyOp]()
+            for op in region_between(last, end):
+                if self.views and isinstance(op, ApplyOp) and is_view(op):
+                    views.append(op)
+                elif len(region) < self.depth and joins(start, op, op is end):
+                    region.append(op)
+                else:
+                    return
             if views and (joins != self._joins_chain or self._heads(end) is not None):
-                return
-            if not all(joins(start, op, op is end) for op in region):
                 return
             found = {self.group[start], *(self.group[op] for op in region)}
             if any(self._looks_up_in(op, found) for op in region):
@@ -241,20 +245,36 @@ class _Grouping:
         What they give may be read by others, such as the state of a cell by its next step. Slices that only they read
         join too.
         """
-        shape, after = shape_of(start.outputs[0]), {id(start)}
-        for op in self.ops[self.ops.index(start) + 1 :]:
-            owners = [_below_views(v) for v in op.inputs]
-            behind = [owner for owner in owners if id(owner) in after]
-            if not behind:
-                continue
-            after.add(id(op))
+        shape, waiting = shape_of(start.outputs[0]), self._readers(start)
+        while waiting:
+            _, op = heappop(waiting)
             members = self.members[self.group[start]]
-            within = all(owner in members for owner in behind)
-            direct = all(v.owner in self.group for v in op.inputs if id(_below_views(v)) in after)
-            alike = kind_of(op) is Kind.ELEMENTWISE and shape_of(op.outputs[0]) == shape
-            if within and direct and alike and len(members) < self.depth:
+            if op in members or len(members) >= self.depth:
+                continue
+            if kind_of(op) is not Kind.ELEMENTWISE or shape_of(op.outputs[0]) != shape:
+                continue
+            if not any(v.owner not in members and self._depends_on(v, start) for v in op.inputs):
                 slices = [v.owner for v in op.inputs if _is_slice_for(v, op)]
                 self._merge({self.group[each] for each in (start, op, *slices)})
+                for reader in self._readers(op):
+                    heappush(waiting, reader)
+
+    def _readers(self, op: ApplyOp) -> list[tuple[int, ApplyOp]]:
+        """Return the operators that read what one gives, each behind its place: a heap."""
+        found = {use.operation for value in op.outputs for use in value.uses}
+        return sorted((self.order[each], each) for each in found if isinstance(each, ApplyOp) and each in self.group)
+
+    def _depends_on(self, value: SSAValue, start: ApplyOp) -> bool:
+        """True where a value is computed from what an operator gives."""
+        seen, waiting = set[Operation](), [value.owner]
+        while waiting:
+            owner = waiting.pop()
+            if owner is start:
+                return True
+            if isinstance(owner, ApplyOp) and owner not in seen and self.order[owner] > self.order[start]:
+                seen.add(owner)
+                waiting += [each.owner for each in owner.inputs]
+        return False
 
     def join_chains(self, most: int) -> None:
         """Make chains that give tensors of one type, of at most so many elements, one.
@@ -273,7 +293,8 @@ class _Grouping:
             for number in others:
                 both = self.members[first] + self.members[number]
                 fits = count < _MOST_BESIDE and len(both) <= self.depth
-                if fits and _reads_in_place(self.members[number], self.members[first]) and not _depends(both):
+                fits = fits and _reads_in_place(self.members[number], self.members[first])
+                if fits and not _depends(both, self.order):
                     self._merge({first, number})
                     count += 1
                 else:
@@ -319,17 +340,17 @@ def _reads_in_place(members: list[ApplyOp], others: list[ApplyOp]) -> bool:
     return all(kind_of(op) is Kind.ELEMENTWISE for op in members if not given.isdisjoint(op.inputs))
 
 
-def _depends(members: list[ApplyOp]) -> bool:
+def _depends(members: list[ApplyOp], order: Mapping[Operation, int]) -> bool:
     """True where some of several operators depend on others by way of operators that are not among them."""
-    inside = set[Operation](members)
-    waiting: list[Operation] = [u for op in members for v in op.outputs for u in users(v) if u not in inside]
-    seen = set(waiting)
+    inside, last = set[Operation](members), max(order[op] for op in members)
+    seen, waiting = set[Operation](), list[Operation](members)
     while waiting:
         op = waiting.pop()
         for user in (u for v in op.results for u in users(v)):
             if user in inside:
-                return True
-            if user not in seen:
+                if op not in inside:
+                    return True
+            elif user not in seen and order[user] < last:
                 seen.add(user)
                 waiting.append(user)
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
@@ -94,7 +95,27 @@ def _under(own: tuple[int, ...], wanted: tuple[int, ...], shape: tuple[int, ...]
         return shape
     if prod(own) == 1:
         return ()
-    while own[0] == 1:
-        own = own[1:]
-    count = len(own)
-    return own if wanted[-count:] == shape[-count:] and len(shape) >= count else None
+    if 0 in wanted:
+        return None
+    own = (*(1,) * (len(wanted) - len(own)), *own)
+    under = list[int]()
+    for before, after in _same_elements(wanted, shape):
+        part = own[before]
+        if part != wanted[before] and prod(part) != 1:
+            return None
+        under += shape[after] if part == wanted[before] else (1,) * len(shape[after])
+    return tuple(under[next(k for k, n in enumerate(under) if n != 1) :])
+
+
+def _same_elements(first: tuple[int, ...], second: tuple[int, ...]) -> Iterator[tuple[slice, slice]]:
+    """Give the axes of two shapes of as many elements in the shortest runs that hold the same elements."""
+    i = j = 0
+    while i < len(first) or j < len(second):
+        start, a, b = (i, j), prod(first[i : i + 1]), prod(second[j : j + 1])
+        i, j = i + 1, j + 1
+        while a != b:
+            if a < b:
+                a, i = a * first[i], i + 1
+            else:
+                b, j = b * second[j], j + 1
+        yield slice(start[0], i), slice(start[1], j)

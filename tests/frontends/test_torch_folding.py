@@ -17,7 +17,8 @@ from loopwright.frontends.torch.backend import compiled_by  # noqa: E402
 from loopwright.frontends.torch.fx import name_of  # noqa: E402
 from loopwright.frontends.torch.graph import CompiledGraph  # noqa: E402
 from loopwright.frontends.torch.options import TorchOptions  # noqa: E402
-from loopwright.frontends.torch.whole_resizes import whole_resizes  # noqa: E402
+from loopwright.frontends.torch.recurrent_operator import whole_layers  # noqa: E402
+from loopwright.frontends.torch.whole_operators import whole_operators  # noqa: E402
 
 nn: Any = torch.nn
 F: Any = torch.nn.functional
@@ -121,7 +122,32 @@ def test_an_lstm_is_taken_where_dynamo_traces_it(options: dict[str, Any]) -> Non
     with torch._dynamo.config.patch(allow_rnn=True), torch.no_grad():
         call, graphs = compiled(layer, x)
         names = operators(graphs)
-        assert "mkldnn_rnn_layer.default" not in names and "mm.default" in names
+        assert "loopwright::recurrent_layer.default" in names and "mm.default" not in names
+        assert not [node for graph in graphs for node in graph.stays if "recurrent" in str(node)]
+        torch.testing.assert_close(call(x), layer(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_pytorch_runs_a_traced_recurrent_layer(kind: Any) -> None:
+    """Where its region does not compile: by the layer itself, also of several layers, directions and given states."""
+    torch.manual_seed(0)
+    layer, x, h = kind(6, 5, 2, bidirectional=True).eval(), torch.randn(4, 3, 6), torch.randn(4, 3, 5)
+    state = (h, torch.randn(4, 3, 5)) if kind is nn.LSTM else h
+    name = {nn.LSTM: "lstm", nn.GRU: "gru", nn.RNN: "rnn_tanh"}[kind]
+    whole = whole_layers()[getattr(torch.ops.aten, name).input]
+    with torch.no_grad():
+        found = whole(x, state, list(layer.parameters()), True, 2, 0.0, False, True, False)
+        wanted, last = layer(x, state)
+        for got, want in zip(found, (wanted, *(last if kind is nn.LSTM else (last,))), strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_an_lstm_whose_states_are_projected_is_taken_apart() -> None:
+    torch.manual_seed(0)
+    layer, x = nn.LSTM(6, 5, proj_size=3).eval(), torch.randn(4, 3, 6)
+    with torch._dynamo.config.patch(allow_rnn=True), torch.no_grad():
+        call, graphs = compiled(layer, x)
+        assert "loopwright::recurrent_layer.default" not in operators(graphs)
         torch.testing.assert_close(call(x), layer(x), rtol=1e-4, atol=1e-5)
 
 
@@ -172,20 +198,20 @@ def test_functions_for_resizing_come_back_when_the_last_that_traces_is_done() ->
     def away() -> set[Any]:
         return {key for key, function in before.items() if operator.py_kernels.get(key) is not function}
 
-    with whole_resizes(), whole_resizes():
+    with whole_operators(), whole_operators():
         removed = away()
     assert removed and operator.py_kernels == before
     began, ended = threading.Event(), threading.Event()
 
     def other() -> None:
-        with pytest.raises(RuntimeError, match="in the middle"), whole_resizes():
+        with pytest.raises(RuntimeError, match="in the middle"), whole_operators():
             began.set()
             assert ended.wait(PATIENCE_S)
             assert removed <= away()
             raise RuntimeError("in the middle")
 
     with ThreadPoolExecutor(1) as threads:
-        with whole_resizes():
+        with whole_operators():
             second = threads.submit(other)
             assert began.wait(PATIENCE_S)
         ended.set()

@@ -273,6 +273,22 @@ def test_factors_of_channels_go_into_the_weights(kind: str, layout: str) -> None
         assert [label.rsplit("_", 1)[1] for label in labels_of(after)] == ["add"]
 
 
+@pytest.mark.parametrize(("shape", "groups"), [((2, 6, 4, 5), 3), ((1, 4, 9), 1), ((3, 4, 2, 2, 2), 4)])
+def test_group_normalisation_is_one_kernel_with_its_scale(shape: tuple[int, ...], groups: int) -> None:
+    """Also with a residual tensor and what comes behind; a scale that cuts through groups stays by itself."""
+    net, random = lw.Network(), np.random.default_rng(0)
+    x, residual = net.input("x", shape), net.input("r", shape)
+    rows = net.reshape(x, shape=(shape[0], groups, -1))
+    normal = net.reshape(net.layer_norm(rows), shape=shape)
+    channels = (shape[1], *(1,) * (len(shape) - 2))
+    scale, shift = (net.constant(random.standard_normal(channels, np.float32), name) for name in ("scale", "shift"))
+    net.output(net.relu(net.add(net.add(net.multiply(normal, scale), shift), residual)))
+    after = check_same(net, GROUPED, feeds_of(net))
+    assert [op.label.data for op in after.module.walk() if isinstance(op, GroupOp)] == [
+        "layer_norm_multiply_add_add_relu"
+    ]
+
+
 def test_constants_do_not_outlive_their_use() -> None:
     net = lw.testing.network("mobilenet", **SMALL["mobilenet"])
     after = net.transform(PREPARE)

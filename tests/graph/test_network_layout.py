@@ -203,3 +203,22 @@ def test_group_normalisation_as_pytorch_exports_it(shift: float) -> None:
     x = random.standard_normal((2, 8, 5, 5)).astype("float32")
     wanted: Any = ReferenceEvaluator(proto).run(None, {"x": x})
     np.testing.assert_allclose(net.evaluate(x=x)[0], wanted[0], atol=1e-4, rtol=1e-4)
+
+
+def test_group_normalisation_of_onnx_follows_the_layout() -> None:
+    """Of one group, with a scale and a shift for each channel."""
+    random = np.random.default_rng(0)
+    weights = {name: random.standard_normal(8).astype("float32") for name in ("gamma", "beta")}
+    weights["w"] = random.standard_normal((8, 8, 1, 1)).astype("float32")
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("GroupNormalization", ["c", "gamma", "beta"], ["n"], num_groups=1),
+        helper.make_node("Conv", ["n", "w"], ["y"]),
+    ]
+    proto = model(nodes, {"x": [2, 8, 5, 5]}, ["y"], weights, opset=21)
+    net = lw.from_onnx(proto, layout="NHWC")
+    moved = [op for op in net.module.walk() if isinstance(op, ApplyOp) and op.operator.data == "transpose"]
+    assert sum(2 in shape_of(op.outputs[0]) for op in moved) == 2, "the input and the output"
+    x = random.standard_normal((2, 8, 5, 5)).astype("float32")
+    wanted: Any = ReferenceEvaluator(proto).run(None, {"x": x})
+    np.testing.assert_allclose(net.evaluate(x=x)[0], wanted[0], atol=1e-4, rtol=1e-4)

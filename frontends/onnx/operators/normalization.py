@@ -77,10 +77,10 @@ def InstanceNormalization(node: Node) -> Value:
 def GroupNormalization(node: Node) -> Value:
     """Over groups of channels; scale and shift are per channel, before version 21 per group."""
     x, net, groups = node.value(), node.net, int(node.get("num_groups"))
-    batch, channels = x.shape[:2]
-    grouped = net.reshape(x, shape=(batch, groups, channels // groups, *x.shape[2:]))
-    axes = tuple(range(2, len(grouped.shape)))
-    normal = _normal(node, grouped, axes, float(node.get("epsilon", 1e-5)))
+    rows = net.reshape(x, shape=(x.shape[0], groups, prod(x.shape[1:]) // groups))
+    normal = _normal(node, rows, (2,), float(node.get("epsilon", 1e-5)))
+    if node.shape(1) == (x.shape[1],):
+        return _channels(node, net.reshape(normal, shape=x.shape))
     return net.reshape(_channels(node, normal), shape=x.shape)
 
 

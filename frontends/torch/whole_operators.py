@@ -1,4 +1,4 @@
-"""Resizing of feature maps that PyTorch traces as one operator each."""
+"""Resizing of feature maps, and recurrent layers, that PyTorch traces as one operator each."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...backends.forkable import ForkableLock
+from .recurrent_operator import whole_layers
 
 _KINDS = ("linear1d", "bilinear2d", "trilinear3d", "bicubic2d", "nearest1d", "nearest2d", "nearest3d")
 _NAMES = (
@@ -17,16 +18,17 @@ _NAMES = (
 
 
 @contextmanager
-def whole_resizes() -> Iterator[None]:
-    """Have PyTorch trace resizing as it stands, for inference.
+def whole_operators() -> Iterator[None]:
+    """Have PyTorch trace resizing and recurrent layers as they stand, for inference.
 
     It has Python functions for these operators below those of decompositions, which a table does not reach: reads at
     places that are computed, as tensors, which keep a network's layout, and a product, from coming past them. Their
     gradients would be operators that are not ours, so training graphs are traced as ever. Those that take a size or
     scales are brought to the ones that take both, as PyTorch's own in C++ know numbers alone, and no open extents.
+    Layers are `loopwright::recurrent_layer` for each direction.
 
     The functions stand in tables of the process, which only tracing reads. Who else traces meanwhile, without the lock
-    that torch.compile holds, gets resizes that are whole: other operators, the same results. Several threads may be
+    that torch.compile holds, gets operators that are whole: others, the same results. Several threads may be
     here at once, and one within itself: the last to leave puts the functions back.
     """
     _FUNCTIONS.take()
@@ -37,7 +39,7 @@ def whole_resizes() -> Iterator[None]:
 
 
 class _PythonFunctions:
-    """PyTorch's Python functions for resizing, and how many have them away from its tables."""
+    """PyTorch's Python functions, and how many have them away from its tables."""
 
     def __init__(self) -> None:
         self._lock = ForkableLock()
@@ -83,6 +85,12 @@ def _exchanged() -> Iterator[tuple[Any, Any, Any]]:
                 if found is not None or overload == "vec":
                     yield operator, key, found
             operator._dispatch_cache.clear()
+    for operator, function in whole_layers().items():
+        for key in keys:
+            found = operator.py_kernels.get(key)
+            operator.py_kernels[key] = function
+            yield operator, key, found
+        operator._dispatch_cache.clear()
 
 
 def _of_size_and_scales(operator: Any, data: Any, size: Sequence[Any] | None, *rest: Any) -> Any:
