@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ...backends.llvm.function_text import FunctionText
 from ...backends.llvm.jit import kept_function
-from ...passes.parametric.program import OPERANDS, Program
+from .program import OPERANDS, Program
 
 LANES = 8
 """Rows that are computed at once: those of an AVX-512 register of doubles; LLVM takes two or four of smaller ones."""

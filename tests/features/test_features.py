@@ -21,11 +21,11 @@ from loopwright import te, topi
 from loopwright.dialects.presets import preset_target
 from loopwright.dialects.target import Target
 from loopwright.passes.parametric import sizes as sz
-from loopwright.passes.parametric.program import Program
 from loopwright.search.features.catalogue import SLOTS, catalogue, described, names
 from loopwright.search.features.native import BLOCK_ROWS, LANES, Picked, run_program
 from loopwright.search.features.of_records import features_of_schedule
 from loopwright.search.features.of_sketch import SketchFeatures
+from loopwright.search.features.program import Program
 from loopwright.search.rules._gpu_factors import largest_divisors
 
 LLVM = preset_target("llvm cores=4 vector_bytes=32 vector_registers=16 l1_bytes=32768 l2_bytes=1048576")
