@@ -57,6 +57,8 @@ class Program:
         """The slot of each output."""
         self.constants = np.array(list(known), dtype=np.float64)
         """The numbers of the slots behind the computed ones."""
+        self.places = self.code.ctypes.data, self.results.ctypes.data
+        """Where in memory the operations are, and the slots of outputs."""
 
     @property
     def operations(self) -> int:
