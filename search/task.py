@@ -204,6 +204,11 @@ class SearchTask:
         return as_on_one_core(self._planned, self.compute_dag.for_target(alone), alone, self.target.cores), model
 
     @property
+    def compared_sketches(self) -> list[Sketch]:
+        """The sketches as the model that ships knows them: on several cores of a CPU, those of one."""
+        return self._compared[0]
+
+    @property
     def _model(self) -> General | None:
         """The cost model that ships for such targets and element types; None where none does."""
         return model_for(self.target, self.compute_dag.dtype)

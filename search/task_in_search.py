@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from .cost_model import CostModel
 from .cost_model.grounded import Grounded
 from .sketch.sketch import Sketch
-from .task import SearchTask
-from .tune.in_search import InSearch
+from .tune.in_search import InSearch, Searched
+
+
+class SketchedTask(Searched, Protocol):
+    """What a SearchTask has besides."""
+
+    @property
+    def sketches(self) -> list[Sketch]: ...
+
+    @property
+    def compared_sketches(self) -> list[Sketch]: ...
+
+    @property
+    def default_schedule(self) -> str: ...
+
+    @property
+    def default_candidate(self) -> tuple[int, tuple[int, ...]]: ...
 
 
 @dataclass(frozen=True)
-class TaskInSearch(InSearch[SearchTask]):
+class TaskInSearch(InSearch[SketchedTask]):
     """A SearchTask as a tuner sees it: sketches are made when it is first searched.
 
     Where the cost model starts from one that ships (`grounded`), candidates are described as that one knows them.
@@ -24,7 +40,7 @@ class TaskInSearch(InSearch[SearchTask]):
     @property
     def spaces(self) -> Sequence[Sketch]:
         sketches = self.task.sketches
-        return self.task._compared[0] if self.grounded else sketches
+        return self.task.compared_sketches if self.grounded else sketches
 
     @property
     def default_schedule(self) -> str:
@@ -36,6 +52,6 @@ class TaskInSearch(InSearch[SearchTask]):
         return None if self.task.target.is_gpu else self.task.default_candidate
 
 
-def in_search(task: SearchTask, model: str | CostModel) -> TaskInSearch:
+def in_search(task: SketchedTask, model: str | CostModel) -> TaskInSearch:
     """Return a task as a tuner with some cost model sees it."""
     return TaskInSearch(task, grounded=isinstance(model, Grounded))
