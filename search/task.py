@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,19 +24,10 @@ from ..passes.collector import collector_paused
 from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
 from ..te.module import with_inputs
-from .cost_model import CostModel, make_model
 from .cost_model.general import General
-from .cost_model.grounded import Grounded
 from .cost_model.shipped import model_for
-from .cost_model.transfer import TEACHABLE, transfer_to
 from .kept_choices import kept_choice
 from .measure.backend_api import backend_path, load_backend
-from .measure.check import check_kernel
-from .measure.local import LocalBuilder, Measure, Runner, measuring
-from .measure.measurer import MeasureOptions
-from .measure.preflight import preflight
-from .measure.reference import Reference, make_reference
-from .measure.timing import GPU_TIMING, on_cores
 from .named_workloads import find_workload, workload_of_key
 from .records import file as rec
 from .records.file import Record
@@ -48,14 +39,15 @@ from .sketch.likely import STEPS, SURE, SURE_ON_CPU, likeliest_candidate, sure_n
 from .sketch.one_core import as_on_one_core
 from .sketch.rule import SketchRule, checked_rules
 from .sketch.sketch import RefusedSketchError, Sketch
-from .tune.deadline import Deadline
-from .tune.displays import progress_of
-from .tune.in_search import InSearch
-from .tune.loop import TuningOptions, TuningResult, TuningTask, tune
-from .tune.options import as_options
 from .workload import ComputeDAG, Workload, as_workload
 
-__all__ = ["SearchTask", "TuningOptions"]
+if TYPE_CHECKING:
+    from .measure.local import LocalBuilder, Measure, Runner
+    from .measure.measurer import MeasureOptions
+    from .measure.reference import Reference
+    from .tune.loop import TuningOptions, TuningResult, TuningTask
+
+__all__ = ["SearchTask"]
 
 Mode = Literal["schedule", "python", "ir", "source"]
 
@@ -212,6 +204,11 @@ class SearchTask:
         return as_on_one_core(self._planned, self.compute_dag.for_target(alone), alone, self.target.cores), model
 
     @property
+    def compared_sketches(self) -> list[Sketch]:
+        """The sketches as the model that ships knows them: on several cores of a CPU, those of one."""
+        return self._compared[0]
+
+    @property
     def _model(self) -> General | None:
         """The cost model that ships for such targets and element types; None where none does."""
         return model_for(self.target, self.compute_dag.dtype)
@@ -219,6 +216,8 @@ class SearchTask:
     @cached_property
     def reference(self) -> Reference:
         """Random inputs and the right outputs."""
+        from .measure.reference import make_reference
+
         return make_reference(self.module)
 
     @knows_classic_words
@@ -237,6 +236,12 @@ class SearchTask:
         Candidates are measured by a `builder` (`lw.LocalBuilder`) and a `runner` (`lw.LocalRunner`, `lw.FleetRunner`),
         or as `measure` says: what `lw.measure_option()` returns, or a MeasureOptions.
         """
+        from .measure.local import measuring
+        from .task_in_search import in_search
+        from .tune.deadline import Deadline
+        from .tune.loop import tune
+        from .tune.options import as_options
+
         options = as_options(options)
         deadline = Deadline.after(options.time_limit_s)
         chosen = self.taught(options)
@@ -256,6 +261,9 @@ class SearchTask:
 
         That is what the record file holds of them, else the model that ships for the kind of target.
         """
+        from .cost_model.transfer import TEACHABLE, transfer_to
+        from .tune.displays import progress_of
+
         if not (options.transfer and options.refits and options.cost_model == TEACHABLE):
             return self.grounded(options)
         recorded = options.records is not None and os.path.isfile(options.records)
@@ -273,6 +281,10 @@ class SearchTask:
         On several cores it is that of one: MobileNet v1 on two threads went without, and of its 22 kernels two thirds
         were no faster after 16 trials than untuned.
         """
+        from .cost_model.grounded import Grounded
+        from .cost_model.make import make_model
+        from .cost_model.transfer import TEACHABLE
+
         _, ground = self._compared
         if ground is None or not (options.transfer and options.learns and options.cost_model == TEACHABLE):
             return options
@@ -280,6 +292,8 @@ class SearchTask:
 
     def tuning_task(self) -> TuningTask:
         """Make all that a tuner may ask of the task; to be changed with `dataclasses.replace`."""
+        from .tune.loop import TuningTask
+
         reference = self.reference
         return TuningTask(
             name=self.name,
@@ -297,6 +311,10 @@ class SearchTask:
 
     def measure_options(self) -> MeasureOptions:
         """Options of measuring for this target, unless told otherwise."""
+        from .measure.measurer import MeasureOptions
+        from .measure.preflight import preflight
+        from .measure.timing import GPU_TIMING, on_cores
+
         backend = backend_path(self.target.kind)
         check = partial(preflight, self.target)
         if self.target.is_gpu:
@@ -352,6 +370,8 @@ class SearchTask:
         text = self.known_schedule() if schedule is None else schedule
         kernel = build(self.schedule_module(text, limits), self.target, params, limits=limits)
         if check:
+            from .measure.check import check_kernel
+
             check_kernel(kernel, self.module, text, params)
         return kernel
 
@@ -399,32 +419,3 @@ class SearchTask:
         if mode == "source":
             return self.build(schedule).source
         raise ValueError(f"mode must be schedule, python, ir or source, got '{mode}'")
-
-
-@dataclass(frozen=True)
-class TaskInSearch(InSearch[SearchTask]):
-    """A SearchTask as a tuner sees it: sketches are made when it is first searched.
-
-    Where the cost model starts from one that ships (`grounded`), candidates are described as that one knows them.
-    """
-
-    grounded: bool = False
-
-    @property
-    def spaces(self) -> Sequence[Sketch]:
-        sketches = self.task.sketches
-        return self.task._compared[0] if self.grounded else sketches
-
-    @property
-    def default_schedule(self) -> str:
-        return self.task.default_schedule
-
-    @property
-    def default_candidate(self) -> tuple[int, tuple[int, ...]] | None:
-        """The candidate that a search on a CPU begins from; on GPUs, where nobody has measured it, from none."""
-        return None if self.task.target.is_gpu else self.task.default_candidate
-
-
-def in_search(task: SearchTask, model: str | CostModel) -> TaskInSearch:
-    """Return a task as a tuner with some cost model sees it."""
-    return TaskInSearch(task, grounded=isinstance(model, Grounded))

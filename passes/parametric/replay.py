@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ...dialects.target import Target
-from ..collector import collector_paused
 from ..open_number import open_names
 from ..pipeline_text import apply_schedule, lower_to_loops, parse_schedule
 from ..primitive import UnknownStepError
 from .nest import Nest
-from .program import Program
 from .read import nest_of_candidate, nest_of_module
-from .sizes import Size, SizeGraph, Sizes
+from .sizes import SizeGraph, Sizes
 
 
 class ScheduledNests:
@@ -59,22 +57,6 @@ class ScheduledNests:
             apply_schedule(module, steps[len(known) :])
             self._begun[steps] = module
         return self._begun[steps]
-
-
-def program_of_schedule(
-    module: ModuleOp, target: Target, schedule: str | Sequence[ModulePass], asked: Callable[[Nest], Sequence[Size]]
-) -> Program:
-    """Compile the quantities that `asked` reads from the nest of a schedule, over its open numbers as columns.
-
-    UnknownStepError as for a nest.
-    """
-    with collector_paused():
-        graph = SizeGraph()
-        nest = ScheduledNests(module, target).nest(schedule, graph)
-        program = Program(graph, asked(nest))
-        nest.forget()
-        graph.forget()
-        return program
 
 
 def replay_steps(nest: Nest, steps: Iterable[ModulePass], sizes: Sizes) -> None:

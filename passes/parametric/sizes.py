@@ -6,6 +6,7 @@ The same code computes with both: where all operands are numbers the result is o
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -29,6 +30,11 @@ class SizeGraph:
         self._known: dict[str, dict[tuple[Size | str, ...], SizeValue]] = {
             op: {} for op in ("column", "where", *NUMBERS)
         }
+        self.sums, self.products = self._known["add"], self._known["mul"]
+        """Those of the operations that are asked for most, by their operands in order."""
+        self.constants: dict[Number | str, int] = {}
+        """The operands in the table that are no nodes, and the place of each."""
+        self._operations, self._operands = array("i"), array("i")
 
     def column(self, name: str) -> SizeValue:
         """The column called `name`."""
@@ -43,9 +49,11 @@ class SizeGraph:
         if op in _COMMUTATIVE and type(b) is SizeValue and (type(a) is not SizeValue or a.index > b.index):
             a, b = b, a  # numbers behind expressions, expressions by age
         args = (a, b)
-        known = self._known[op].get(args)
-        if known is not None:
-            return known
+        return self._known[op].get(args) or self.made(op, args)
+
+    def made(self, op: str, args: tuple[Size, Size]) -> Size:
+        """An operation of two operands, in order, that was not asked for before, or something simpler."""
+        a, b = args
         if a is b or type(a) is not SizeValue or type(b) is not SizeValue:
             rule = _SIMPLER.get(op)
             simple = rule(a, b) if rule is not None else None
@@ -60,9 +68,27 @@ class SizeGraph:
         args = (condition, yes, no)
         return self._known["where"].get(args) or self._node("where", args)
 
+    def table(self) -> tuple[array[int], array[int]]:
+        """The number of each node's operation, by `OPERATIONS`, and the operands of all, one node's after another's.
+
+        An operand that is a node has its index; a number, or the name of a column, has `-1 - place` in `constants`.
+        """
+        fresh, constants = self.nodes[len(self._operations) :], self.constants
+        self._operations.fromlist([_NUMBER[node.op] for node in fresh])
+        self._operands.fromlist(
+            [
+                a.index if type(a) is SizeValue else -1 - constants.setdefault(a, len(constants))  # type: ignore[arg-type]
+                for node in fresh
+                for a in node.args
+            ]
+        )
+        return self._operations, self._operands
+
     def forget(self) -> None:
         """Let go of all expressions, which refer to the graph: they end with it, and no collector has to find them."""
         self.nodes.clear()
+        self.constants.clear()
+        del self._operations[:], self._operands[:]
         for known in self._known.values():
             known.clear()
 
@@ -87,10 +113,12 @@ class SizeValue:
         return self.args[0] if self.op == "column" else f"{self.op}({', '.join(map(repr, self.args))})"  # type: ignore[return-value]
 
     def __add__(self, other: Size) -> Size:
-        return self.graph.two("add", self, other)
+        args = (other, self) if type(other) is SizeValue and other.index < self.index else (self, other)
+        return self.graph.sums.get(args) or self.graph.made("add", args)
 
-    def __radd__(self, other: Size) -> Size:
-        return self.graph.two("add", self, other)
+    def __radd__(self, other: Number) -> Size:
+        args = (self, other)
+        return self.graph.sums.get(args) or self.graph.made("add", args)
 
     def __sub__(self, other: Size) -> Size:
         return self.graph.two("sub", self, other)
@@ -99,10 +127,12 @@ class SizeValue:
         return self.graph.two("sub", other, self)
 
     def __mul__(self, other: Size) -> Size:
-        return self.graph.two("mul", self, other)
+        args = (other, self) if type(other) is SizeValue and other.index < self.index else (self, other)
+        return self.graph.products.get(args) or self.graph.made("mul", args)
 
-    def __rmul__(self, other: Size) -> Size:
-        return self.graph.two("mul", self, other)
+    def __rmul__(self, other: Number) -> Size:
+        args = (self, other)
+        return self.graph.products.get(args) or self.graph.made("mul", args)
 
     def __truediv__(self, other: Size) -> Size:
         return self.graph.two("div", self, other)
@@ -162,6 +192,9 @@ NUMBERS: dict[str, Callable[..., Number]] = {
     "sqrt": math.sqrt,
 }
 """Function of each operation on numbers."""
+OPERATIONS = (*NUMBERS, "where", "column")
+"""All that nodes are; the number of one is its place among them."""
+_NUMBER = {op: number for number, op in enumerate(OPERATIONS)}
 
 
 def _simpler_sum(a: Size, b: Size) -> Size | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from ...backends.llvm.function_text import FunctionText
 from ...backends.llvm.jit import kept_function
-from ...passes.parametric.program import OPERANDS, Program
+from .program import OPERANDS, Program
 
 LANES = 8
 """Rows that are computed at once: those of an AVX-512 register of doubles; LLVM takes two or four of smaller ones."""
@@ -25,7 +26,8 @@ _MASK = f"<{LANES} x i1>"
 _SYMBOL = "lw_program"
 _WHOLE, _FLOAT, _CHOICE = range(3)
 """Kinds of inputs: columns of whole numbers, of floats, and of positions in choices of a hole, which are floats."""
-_INPUT = "[4 x i64]"
+_INPUT_NUMBERS = 4
+_INPUT = f"[{_INPUT_NUMBERS} x i64]"
 """An input: its kind, the place of its first element, the elements from one row to the next, the place of choices."""
 _CODE = f"[{2 + max(OPERANDS.values())} x i32]"
 
@@ -146,6 +148,19 @@ class Picked:
     choices: npt.NDArray[np.float64]
     places: Mapping[str, tuple[int, int]]
     others: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    known_table: int = 0
+    """The place of the choices in memory, where it is known."""
+
+    @property
+    def table(self) -> int:
+        """The place of the choices in memory."""
+        return self.known_table or place_of(self.choices)
+
+
+def place_of(choices: npt.NDArray[np.float64]) -> int:
+    """The place of a table of choices in memory."""
+    assert choices.dtype == np.float64 and choices.flags.c_contiguous
+    return choices.ctypes.data
 
 
 def run_program(
@@ -161,24 +176,25 @@ def run_program(
     neighbours). Machine code of a program's own took 0.3 to 0.6 for 8 to 15 on a slower one, and 0.1 to 0.25 s to
     compile, which a choice of a single schedule paid for, too.
     """
-    result = np.empty((program.outputs, rows))
-    slots = max(1, program.slots + len(program.constants))
-    size = min(max(BLOCK_ROWS, BLOCK_BYTES // 8 // slots // LANES * LANES), max(1, -(-rows // LANES)) * LANES)
-    memory = np.empty((slots, size))
-    memory[program.slots :] = program.constants[:, None]
+    slots, constants = program.slots, program.constants
+    count = max(1, slots + len(constants))
+    size = min(max(BLOCK_ROWS, BLOCK_BYTES // 8 // count // LANES * LANES), max(1, -(-rows // LANES)) * LANES)
+    outputs = program.outputs * rows
+    memory = np.empty(outputs + count * size)  # one array, as each that machine code is told the place of takes 1 us
+    memory[outputs + slots * size :].reshape(-1, size)[:] = constants[:, None]
     inputs, kept = _inputs(program, columns, rows)
-    code, places = program.code, program.results
-    own = code.ctypes.data, len(code), memory.ctypes.data, size, inputs.ctypes.data, len(inputs)
-    _function()(*own, places.ctypes.data, program.outputs, result.ctypes.data, rows)
+    first, code = memory.ctypes.data, program.places
+    own = code[0], len(program.code), first + 8 * outputs, size, inputs.buffer_info()[0], len(inputs) // _INPUT_NUMBERS
+    _function()(*own, code[1], program.outputs, first, rows)
     del kept
-    return result.astype(kind, copy=False)
+    return memory[:outputs].reshape(program.outputs, rows).astype(kind)
 
 
 def _inputs(
     program: Program, columns: Mapping[str, npt.NDArray[Any]] | Picked, rows: int
-) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[Any]]]:
+) -> tuple[array[int], list[npt.NDArray[Any]]]:
     """The inputs of a program, and the arrays that they are in, which are to be kept while it runs."""
-    found: list[tuple[int, int, int, int]] = []
+    found = array("q")
     kept: list[npt.NDArray[Any]] = []
     places: Mapping[str, tuple[int, int]] = {}
     if not isinstance(columns, Picked):
@@ -186,14 +202,14 @@ def _inputs(
     else:
         places, others = columns.places, columns.others
         positions, choices = np.ascontiguousarray(columns.rows), columns.choices
-        assert positions.dtype == np.int64 and choices.dtype == np.float64 and choices.flags.c_contiguous
+        assert positions.dtype == np.int64
         kept += [positions, choices]
         first, width = positions.ctypes.data, positions.shape[1]
-        table, row_bytes = choices.ctypes.data, choices.strides[0]
+        table, row_bytes = columns.table, choices.strides[0]
     for name in program.columns:
         if name in places:
             place, hole = places[name]
-            found.append((_CHOICE, first + 8 * place, width, table + row_bytes * hole))
+            found.extend((_CHOICE, first + 8 * place, width, table + row_bytes * hole))
             continue
         column = others[name]
         if column.dtype != np.int64 and column.dtype != np.float64:
@@ -201,8 +217,9 @@ def _inputs(
         kept.append(column)
         (count,), (step,) = column.shape, column.strides
         assert count in (1, rows) and not step % 8, f"column '{name}' has {count} rows of {rows}"
-        found.append((_WHOLE if column.dtype == np.int64 else _FLOAT, column.ctypes.data, step // 8 * (count > 1), 0))
-    return np.array(found, dtype=np.int64).reshape(-1, 4), kept
+        own_kind = _WHOLE if column.dtype == np.int64 else _FLOAT
+        found.extend((own_kind, column.ctypes.data, step // 8 * (count > 1), 0))
+    return found, kept
 
 
 @cache

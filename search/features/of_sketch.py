@@ -14,7 +14,6 @@ from xdsl.passes import ModulePass
 from ...backends.forkable import ForkableLock
 from ...dialects.target import Target
 from ...passes.collector import collector_paused
-from ...passes.parametric.program import Program
 from ...passes.parametric.replay import ScheduledNests
 from ...passes.parametric.sizes import Size, SizeGraph
 from ...passes.parametric.usage import steps_allowed, usage_of
@@ -23,6 +22,7 @@ from ..estimates.build_model import build_seconds
 from .catalogue import PRIOR, names
 from .extract import features_of_view, ideal_seconds
 from .native import run_program
+from .program import Program
 from .view import NestView
 
 Schedule = str | Sequence[ModulePass]

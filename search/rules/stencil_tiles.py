@@ -14,7 +14,6 @@ from ...passes.analysis.access import shared_loops
 from ...passes.analysis.nest import loops_reduced
 from ...passes.parametric.nest import Nest
 from ...passes.parametric.placement import kept_part
-from ...passes.parametric.program import Program
 from ...passes.parametric.sizes import Size, product, total
 from ...passes.schedule.compute_at import ComputeAt
 from ...passes.schedule.set_scope import SetScope
@@ -22,6 +21,7 @@ from ...passes.schedule.unroll import Unroll
 from ...passes.schedule.vectorize import Vectorize
 from ..estimates.tile_model import CYCLES_PER_S
 from ..features.native import run_program
+from ..features.program import Program
 from ..sketch import arrays as np
 from ..sketch.draft import Draft
 from ..sketch.hole import Columns, Hole

@@ -21,8 +21,6 @@ from ...passes.analysis.views import is_view
 from ...passes.lower.lower_te_to_loop import LowerTeToLoop
 from ...passes.open_number import OpenNumber
 from ...passes.parametric.nest import Nest
-from ...passes.parametric.program import Program
-from ...passes.parametric.replay import program_of_schedule
 from ...passes.parametric.sizes import Size
 from ...passes.pipeline_text import lower_to_loops
 from ...passes.primitive import Primitive, ScheduleError
@@ -31,6 +29,7 @@ from ...passes.schedule.fuse import Fuse
 from ...passes.schedule.reorder import Reorder
 from ...passes.schedule.rfactor import Rfactor
 from ...passes.schedule.split import Split
+from ..features.program import Program, program_of_schedule
 from .distinct import sorted_rows
 from .formula import CostEstimate as CostEstimate
 from .formula import Estimate, Formulas

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...passes.collector import collector_paused
-from ...passes.parametric.program import Program
 from ...passes.parametric.sizes import Size, SizeGraph
 from ..features.native import Picked, run_program
+from ..features.program import Program
 from . import arrays
 from .draws import KnownDraws
 from .expression import BOOL, FLOAT, INT, Expression, Mapped, NoExpressionError, written

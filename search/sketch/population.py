@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..features.native import Picked
+from ..features.native import Picked, place_of
 from .changes import Choices
 from .formula import Formulas
 from .hole import Columns, Derived, Hole, KnownColumns, Limit
@@ -73,7 +73,8 @@ class Population:
     def picked(self, rows: Rows, places: Mapping[str, int] | None = None) -> Picked:
         """The values of holes as programs pick them; rows are of those that are at some `places` in them, or of all."""
         own = self._places
-        return Picked(rows, self._choices, {n: (place, own[n]) for n, place in (places or own).items()})
+        known = {n: (place, own[n]) for n, place in places.items()} if places else self._own_places
+        return Picked(rows, self._choices, known, known_table=self._table)
 
     def all_columns(self, rows: Rows) -> dict[str, npt.NDArray[np.int64]]:
         """The values of holes and derived numbers for each row."""
@@ -290,6 +291,15 @@ class Population:
     def _places(self) -> dict[str, int]:
         """The position of each hole by its name."""
         return {hole.name: i for i, hole in enumerate(self.holes)}
+
+    @cached_property
+    def _table(self) -> int:
+        return place_of(self._choices)
+
+    @cached_property
+    def _own_places(self) -> dict[str, tuple[int, int]]:
+        """For each hole its position in rows of all, twice: where programs pick it, and whose choices."""
+        return {name: (place, place) for name, place in self._places.items()}
 
     @cached_property
     def _logs(self) -> npt.NDArray[np.float64]:

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...passes.parametric.nest import Loop, Stage
-from ...passes.parametric.program import Program
 from ...passes.parametric.replay import ScheduledNests
 from ...passes.parametric.sizes import Size, SizeGraph, product
 from ...passes.parametric.usage import Usage, usage_of
 from ..features.extract import features_of_view
 from ..features.movement import Footprint, Movement, StageMovement
 from ..features.native import run_program
+from ..features.program import Program
 from ..features.view import NestView
 from .symbolic import Columns
 from .trace import Trace

@@ -23,7 +23,8 @@ from ..records import file as rec
 from ..records.file import Record
 from ..records.network_files import TunedNetwork, WeightedTask, write_network
 from ..report.notebook import task_table
-from ..task import SearchTask, in_search
+from ..task import SearchTask
+from ..task_in_search import in_search
 from ..template.in_search import TemplateInSearch
 from ..template.task import TemplateTask
 from . import callback

@@ -21,11 +21,11 @@ from loopwright import te, topi
 from loopwright.dialects.presets import preset_target
 from loopwright.dialects.target import Target
 from loopwright.passes.parametric import sizes as sz
-from loopwright.passes.parametric.program import Program
 from loopwright.search.features.catalogue import SLOTS, catalogue, described, names
 from loopwright.search.features.native import BLOCK_ROWS, LANES, Picked, run_program
 from loopwright.search.features.of_records import features_of_schedule
 from loopwright.search.features.of_sketch import SketchFeatures
+from loopwright.search.features.program import Program
 from loopwright.search.rules._gpu_factors import largest_divisors
 
 LLVM = preset_target("llvm cores=4 vector_bytes=32 vector_registers=16 l1_bytes=32768 l2_bytes=1048576")
@@ -363,6 +363,33 @@ def test_equal_expressions_are_one() -> None:
     assert (x + y) is (y + x) and (x * y) * 1 is y * x and (x - x) == 0 and 0 * x == 0
     assert sz.where(1, x, y) is x and sz.minimum(x, x) is x
     assert Program(graph, [x * y + 1, 1 + y * x]).operations == 2
+
+
+def test_slots_are_used_again() -> None:
+    """A chain needs two beside its column, an operand that is there twice leaves one, and constants are behind."""
+    graph = sz.SizeGraph()
+    x: sz.Size = graph.column("x")
+    _ = x * 77 + 55  # which nobody needs
+    found = sz.square_root(x + 1)
+    for n in range(40):
+        found = sz.minimum(found * found, x + n) - 0.5
+    program = Program(graph, [found, 0.5, x])
+    assert program.columns == {"x": 0} and program.slots == 3
+    assert {77.0, 55.0}.isdisjoint(program.constants.tolist()) and program.results.tolist()[2] == 0
+    assert program.constants[program.results[1] - program.slots] == 0.5
+    expected = 2.0
+    for n in range(40):
+        expected = min(expected * expected, 3 + n) - 0.5
+    np.testing.assert_array_equal(run_program(program, {"x": np.array([3])}, 1, np.float64), [[expected], [0.5], [3]])
+
+
+def test_graphs_may_grow_between_programs() -> None:
+    graph = sz.SizeGraph()
+    x, y = graph.column("x"), graph.column("y")
+    columns = {"x": np.array([6.0]), "y": np.array([4.0])}
+    assert run_program(Program(graph, [x + y]), columns, 1, np.float64).tolist() == [[10]]
+    later = sz.where(sz.less(y, x), graph.column("z") + x + y, 0)
+    assert run_program(Program(graph, [later]), {**columns, "z": np.array([1.0])}, 1, np.float64).tolist() == [[11]]
 
 
 def test_expressions_end_with_their_graph() -> None:

@@ -18,7 +18,6 @@ from loopwright.passes.analysis.code_size import buffer_element_bytes, copies, v
 from loopwright.passes.analysis.nest import functions
 from loopwright.passes.analysis.placement import place_buffers
 from loopwright.passes.parametric.placement import kept_part
-from loopwright.passes.parametric.program import Program
 from loopwright.passes.parametric.read import nest_of_candidate
 from loopwright.passes.parametric.replay import ScheduledNests
 from loopwright.passes.parametric.sizes import Size, SizeGraph, maximum
@@ -29,6 +28,7 @@ from loopwright.search.features.machine import BASE_REGISTERS
 from loopwright.search.features.native import run_program
 from loopwright.search.features.occupancy import REGISTER_BYTES, launch_of, operand_registers
 from loopwright.search.features.of_records import features_of_schedule
+from loopwright.search.features.program import Program
 from loopwright.search.features.view import NestView
 from loopwright.search.sketch.generate import generate_sketches
 

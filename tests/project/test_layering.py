@@ -65,6 +65,7 @@ LOADS_LATE = {
     "graph/build_process.py": "start-up of a process for each core, most of whose kernels come with a schedule",
     "graph/export.py": "start-up where networks are kept: the compiler, for libraries",
     "search/measure/guard.py": "memory: the guard of a worker stays small beside it",
+    "search/task.py": "start-up of who builds without a search: what searches and measures",
     "te/expr.py": "expressions and tensors need each other",
     "te/tensor.py": "expressions and tensors need each other",
 }

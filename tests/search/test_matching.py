@@ -16,7 +16,7 @@ from loopwright.search.records import file as rec
 from loopwright.search.records import pretuned
 from loopwright.search.records.file import ErrorCode, Record, RecordWarning
 from loopwright.search.records.workload_files import write_workload
-from loopwright.search.task import TaskInSearch
+from loopwright.search.task_in_search import TaskInSearch
 from loopwright.search.template.limits import usage
 from loopwright.search.tune.display import Silent
 from loopwright.search.tune.loop import TaskTuner

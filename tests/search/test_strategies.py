@@ -269,7 +269,7 @@ def test_sketches_and_templates_are_tuned_by_each(name: str, tmp_path: Path, qui
 def test_other_tasks_are_not_looked_at_where_nothing_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "records.jsonl"
     path.write_text("")
-    monkeypatch.setattr("loopwright.search.task.transfer_to", lambda task, records: asked.append(1))
+    monkeypatch.setattr("loopwright.search.cost_model.transfer.transfer_to", lambda task, records: asked.append(1))
     task = lw.SearchTask(product, target=LLVM)
     for name in STRATEGIES:
         asked: list[int] = []
