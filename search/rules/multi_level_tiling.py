@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from math import prod
 from typing import ClassVar, TypeAlias
@@ -257,7 +258,8 @@ def _tile(draft: Draft, plan: TilePlan) -> _TileLoops:
     draft.do(Vectorize, block=block, loop=lanes)
     for name in [*unrolled, *registers]:
         draft.do(Unroll, block=block, loop=name)
-    results = cache_tile[-1] if plan.variant.at_once else task
+    is_whole = plan.variant.at_once or (not blocks and plan.stored_lanes is None)
+    results = cache_tile[-1] if is_whole else task
     return _TileLoops(task, blocks[0] if blocks else task, steps[-1], results, tuple(registers), lanes)
 
 
@@ -291,7 +293,10 @@ def _accumulate(draft: Draft, plan: TilePlan, loops: _TileLoops) -> str:
     block, out, buffer = plan.block, plan.anchor.epilogue, plan.anchor.output
     if out is None:
         out = buffer = f"{plan.anchor.output}_tile"
-    draft.do(ReverseComputeAt, block=out, loop=loops.results)
+    if plan.variant.at_once or loops.results == loops.tasks:
+        draft.do(ReverseComputeAt, block=out, loop=loops.results)
+    else:
+        draft.do_unseen(ReverseComputeAt(out, loops.tasks), ReverseComputeAt, block=out, loop=loops.results)
     fused = plan.variant.axes
     if len(fused) > 1 or plan.variant.vector[-1] != plan.anchor.spatial[-1]:
         names = [e.as_axis() for e in draft.block(block).write_indices[0]]
@@ -299,9 +304,10 @@ def _accumulate(draft: Draft, plan: TilePlan, loops: _TileLoops) -> str:
         draft.do(TransformLayout, block=block, buffer=buffer, layout=(*kept, "*".join(fused)))
     if plan.stored_lanes is None:
         draft.do(Vectorize, block=out, loop=loops.lanes)
-        if is_product(plan.anchor, plan.target) and not is_costly(draft.block(out)):
+        if not is_costly(draft.block(out)):
+            unroll = draft.do if is_product(plan.anchor, plan.target) else partial(draft.do_unseen, None)
             for name in loops.registers:
-                draft.do(Unroll, block=out, loop=name)
+                unroll(Unroll, block=out, loop=name)
     return out
 
 
