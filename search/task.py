@@ -194,8 +194,8 @@ class SearchTask:
 
     @cached_property
     def _compared(self) -> tuple[list[Sketch], General | None]:
-        """The sketches, and the model that compares their candidates: on several cores that of one, as on one."""
-        if self._model is not None or self.target.kind != "llvm":
+        """The sketches as the model that compares their candidates has seen such, as on one core, and that model."""
+        if self.target.kind != "llvm":
             return self._planned, self._model
         alone = self.target.with_cores(1)
         model = model_for(alone, self.compute_dag.dtype)

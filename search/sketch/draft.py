@@ -87,6 +87,9 @@ class Draft:
     """Steps that are planned and not done, for which there are numbers, limits and models already; see `finish`."""
     is_refused: bool = False
     """True where one of these was not legal."""
+    seen: dict[int, str] = field(default_factory=dict)
+    """Steps that the cost model that ships has seen otherwise: their places among `parts`, and the text there for it,
+    empty for none."""
     may_plan: bool = True
     """False where steps are to be done at once, so that a structure with one that is refused is left out."""
     _finishing: ForkableLock = field(default_factory=ForkableLock, repr=False, compare=False)
@@ -117,6 +120,7 @@ class Draft:
             self.unseen,
             self.formulas,
             self.in_rounds,
+            seen={**self.seen},
             may_plan=self.may_plan,
         )
 
@@ -297,6 +301,14 @@ class Draft:
         kind(**{key: _with_numbers(value, False) for key, value in options.items()}).run(self.module)
         self.parts.append(str(kind(**{key: _with_numbers(value, True) for key, value in options.items()})))
 
+    def do_unseen(self, instead: Primitive[Any] | None, kind: type[Primitive[Any]], **options: object) -> None:
+        """Apply a step that samples of the cost model that ships have not: candidates are described to it with another.
+
+        That has `instead` in its place, or nothing. Both are such that the same later steps are legal.
+        """
+        self.do(kind, **options)
+        self.seen[len(self.parts) - 1] = "" if instead is None else str(instead)
+
     def tried(self, kind: type[Primitive[Any]], name: str, **options: object) -> bool:
         """Apply a step to a block; where it is refused, leave the block to later rules and return False."""
         try:
@@ -349,6 +361,12 @@ class Draft:
     @property
     def template(self) -> str:
         return ",".join(self.parts)
+
+    @property
+    def seen_template(self) -> str:
+        """The template with the steps that the cost model that ships has seen."""
+        shown = (self.seen.get(place, part) for place, part in enumerate(self.parts))
+        return ",".join(part for part in shown if part)
 
 
 def _with_numbers(value: object, as_open: bool) -> object:

@@ -125,6 +125,7 @@ def _finished(draft: Draft, name: str, module: ModuleOp, target: Target, nests: 
         unseen=draft.unseen > 0,
         tensorized=any(part.startswith(Tensorize.name) for part in draft.parts),
         formulas=draft.formulas,
+        written_as_seen=partial(_written_as_seen, draft, name),
     )
 
 
@@ -132,3 +133,9 @@ def _written(draft: Draft, name: str) -> str:
     if not draft.finish():
         raise RefusedSketchError(name)
     return draft.template
+
+
+def _written_as_seen(draft: Draft, name: str) -> str:
+    if not draft.finish():
+        raise RefusedSketchError(name)
+    return draft.seen_template

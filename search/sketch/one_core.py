@@ -1,4 +1,4 @@
-"""Sketches for several cores as a cost model of one core sees them: the work of all, without their parallel loops."""
+"""Sketches of CPUs as a model of one core sees them: the work of all, without parallel loops, by steps it knows."""
 
 from __future__ import annotations
 
@@ -22,13 +22,21 @@ from .sketch import Sketch
 def as_on_one_core(sketches: Sequence[Sketch], module: ModuleOp, alone: Target, cores: int) -> list[Sketch]:
     """Return sketches for so many cores, described as on a target of one: what is chosen has its parallel loops.
 
-    `module` is the workload with the target `alone`. Estimates are the seconds of all cores together, so that it counts
+    Steps that its samples have not stand there as those have them (`Draft.do_unseen`): what is known of tiles holds
+    with them, too. `module` is the workload with the target `alone`.
+
+    Estimates are the seconds of all cores together, so that it counts
     where some wait for others. Convolutions of channels apart, of which estimates alone take padded copies, run in a
     third of the time so (960 channels of 7x7 on two threads 59 us by the estimates, 17 on one by the model; 192 of
     28x28 115 and 43; two virtual cores of an Emerald Rapids that share a real one).
     """
     nests = ScheduledNests(module, alone)
-    return [replace(sketch, describe=_described(sketch, nests, module, alone, cores)) for sketch in sketches]
+    return [
+        replace(sketch, describe=_described(sketch, nests, module, alone, cores))
+        if cores > 1 or sketch.written_as_seen is not None
+        else sketch
+        for sketch in sketches
+    ]
 
 
 def _described(sketch: Sketch, nests: ScheduledNests, module: ModuleOp, alone: Target, cores: int) -> SketchFeatures:
@@ -39,6 +47,6 @@ def _described(sketch: Sketch, nests: ScheduledNests, module: ModuleOp, alone: T
         return prior(columns) * cores
 
     def serial() -> list[ModulePass]:
-        return [step for step in parse_schedule(sketch.template) if not isinstance(step, Parallel)]
+        return [step for step in parse_schedule(sketch.seen_template) if not isinstance(step, Parallel)]
 
     return SketchFeatures(module, alone, sketch.name, serial, None if prior is None else together, nests=nests)

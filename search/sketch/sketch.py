@@ -73,6 +73,8 @@ class Sketch:
     tensorized: bool = False
     """True for products by intrinsics, those of matrix units."""
     formulas: Formulas = field(default_factory=Formulas, compare=False, repr=False)
+    written_as_seen: Callable[[], str] | None = None
+    """Writes the text with the steps that the cost model that ships has seen; None where these are all."""
 
     @property
     def n_decisions(self) -> int:
@@ -90,6 +92,11 @@ class Sketch:
     def template(self) -> str:
         """The schedule text; RefusedSketchError where a step of it is not legal."""
         return self.written()
+
+    @cached_property
+    def seen_template(self) -> str:
+        """The text by which the cost model that ships is asked; RefusedSketchError where a step of it is not legal."""
+        return self.template if self.written_as_seen is None else self.written_as_seen()
 
     @property
     def is_legal(self) -> bool:
