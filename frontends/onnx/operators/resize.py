@@ -194,7 +194,7 @@ def _matrix_beside(axis: _Axis, beside: _Beside, mode: str, attributes: dict[str
     require_memory(f"what resizes axis {axis.axis}", TensorSize("float64", shape), constant=True)
     options = {**attributes, "axes": [1, 2], "keep_aspect_ratio_policy": beside.policy}
     resize = helper.make_node("Resize", ["x", "roi", "", "sizes"], ["y"], mode=mode, extrapolation_value=0.0, **options)
-    given = {
+    given: dict[str, Array] = {
         "x": np.ascontiguousarray(np.broadcast_to(np.eye(axis.extent)[..., None], shape)),
         "roi": np.array([axis.roi[0], 0.0, axis.roi[1], 1.0], dtype=np.float32),
         "sizes": np.array([beside.asked, beside.scale * extent]),
