@@ -371,6 +371,11 @@ BINARY: dict[str, tuple[Callable[[Tensor, Tensor], Any], Tensor, Tensor]] = {
         torch.tensor([0.0, 1.0, 0.0, -1.0, 0.0]),
         torch.tensor([1.0, 0.0, -1.0, 0.0, 0.0]),
     ),
+    "atan2 of endless sides": (
+        torch.atan2,
+        torch.tensor([torch.inf, torch.inf, -torch.inf, -torch.inf, torch.inf, 1.0, torch.nan]),
+        torch.tensor([torch.inf, -torch.inf, torch.inf, -torch.inf, 2.0, -torch.inf, torch.inf]),
+    ),
     "atan2 of zeros with signs": (torch.atan2, torch.tensor([-0.0, -0.0, 0.0]), torch.tensor([-1.0, -0.0, -0.0])),
     "hypot": (torch.hypot, _X, _Y),
     "fmax": (lambda x, y: (torch.fmax(x, y), torch.fmin(x, y), torch.fmax(y, x)), _GAPS, _GAPS.flip(1)),
