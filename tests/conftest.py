@@ -86,7 +86,11 @@ REGISTRIES = (
 
 @pytest.fixture
 def registries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget after a test what it registers, so that tests of the same process do not see it."""
+    """Forget after a test what it registers, so that tests of the same process do not see it.
+
+    What the package registers when it is first asked, and only then, is not forgotten.
+    """
+    import_module("loopwright.search.template.registry").operators()
     for path in REGISTRIES:
         module, _, name = path.rpartition(".")
         monkeypatch.setattr(path, dict(getattr(import_module(module), name)))

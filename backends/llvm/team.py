@@ -17,7 +17,8 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache
+from threading import Lock
 
 from .cpu import architecture
 from .jit import LoadedSymbols, compile_text
@@ -56,6 +57,8 @@ class Team:
         self.branches = code.addresses.get(RUN_BRANCHES)
         """The address of the kernel that runs tables beside each other; None where there are no threads for it."""
         self._futex, self._aside_s, self._back_at_s = futex, 0.0, 0.0
+        self._ours: Team | None = None
+        self._making = Lock()
         self._others = ctypes.c_void_p.from_address(code.addresses[OTHERS]) if threaded and openmp is not None else None
         if threaded:
             kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32)
@@ -69,6 +72,7 @@ class Team:
         """Make the state of a process with no helpers, now and in each child that is forked."""
 
         def make() -> None:
+            self._making = Lock()  # a child's is free, whoever had that of its parent
             ctypes.memset(owners, 0, OWNERS_BYTES)
             library.pthread_mutex_init(ctypes.c_void_p(monitor), None)
             library.pthread_cond_init(ctypes.c_void_p(monitor + CONDITION_AT), None)
@@ -100,10 +104,12 @@ class Team:
         self._aside_s = min(max(_ASIDE_S, 2 * self._aside_s), _MOST_ASIDE_S)
         self._back_at_s = time.monotonic() + self._aside_s
 
-    @cached_property
+    @property
     def _own(self) -> Team:
-        """Threads of our own, for callers whom OpenMP's would keep waiting."""
-        return Team(None, True, self._futex)
+        """Threads of our own, for callers whom OpenMP's would keep waiting; one team, whoever asks at once."""
+        with self._making:
+            self._ours = self._ours or Team(None, True, self._futex)
+            return self._ours
 
 
 def team() -> Team:

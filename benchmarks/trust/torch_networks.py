@@ -12,9 +12,7 @@ import importlib.util
 import sys
 from collections.abc import Iterable
 
-from loopwright.backends.cuda.driver import MissingCuda, device_count
-from loopwright.backends.opencl.platform import MissingOpenCl, device_at
-
+from ._devices import has_cuda, has_opencl
 from ._ended import own_cache, row_of
 from .row import Row
 
@@ -39,9 +37,9 @@ def run(scale: float, seed: int, jobs: int) -> Iterable[Row]:
         yield _networks("onnx", 1_000, scale, seed, jobs)
         for cores in (1, 2):
             yield _operators(f"llvm cores={cores}", 500, scale, seed, jobs)
-        if _has_opencl():
+        if has_opencl():
             yield _networks("opencl", 100, scale, seed, jobs)
-        if _has_cuda():
+        if has_cuda():
             for kind, count in (("cuda", 500), ("torch-cuda", 300), ("onnx-cuda", 200)):
                 yield _networks(kind, count, scale, seed, jobs)
             yield _operators("cuda", 500, scale, seed, jobs)
@@ -68,17 +66,3 @@ def _operators(target: str, trials: int, scale: float, seed: int, jobs: int) -> 
     count = max(1, round(trials * scale))
     operators = ((target, 1_000 * seed + n // _OPERATORS_A_SEED, n % _OPERATORS_A_SEED) for n in range(count))
     return row_of(f"operators in many types, untuned, on {target}", _OPERATOR, operators, jobs, _NOTES)
-
-
-def _has_opencl() -> bool:
-    try:
-        return device_at(0) is not None
-    except MissingOpenCl:
-        return False
-
-
-def _has_cuda() -> bool:
-    try:
-        return device_count() > 0
-    except MissingCuda:
-        return False

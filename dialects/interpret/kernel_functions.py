@@ -82,7 +82,7 @@ def function_of(op: Operation) -> Callable[..., Any]:
         return found(op)
     result = op.results[0].type
     dtype = dtype_of(result)
-    if isinstance(op, (arith.FPToUIOp, *CONVERSIONS)):
+    if isinstance(op, (arith.FPToSIOp, arith.FPToUIOp, *CONVERSIONS)):
         return partial(_converted, type(op), dtype=dtype)
     operation = _MORE_OPERATIONS.get(type(op)) or OPERATIONS.get(type(op))
     if operation is None:

@@ -44,8 +44,8 @@ _BINARY: dict[type[Operation], str] = {
     arith.SelectOp: "({1} if {0} else {2})",
     arith.SIToFPOp: "float({0})",
     arith.UIToFPOp: "float({0})",
-    arith.FPToSIOp: "int({0})",
-    arith.FPToUIOp: "funsigned({0})",
+    arith.FPToSIOp: "{0}",
+    arith.FPToUIOp: "{0}",
     arith.BitcastOp: "{0}",
     arith.ExtFOp: "{0}",
     arith.TruncFOp: "{0}",
@@ -110,9 +110,9 @@ def python_expression(op: Operation, operands: list[str]) -> str:
         raise TypeError(f"operation '{op.name}' has no scalar meaning here")
     text = template.format(*operands)
     result = op.results[0].type
-    if isinstance(op, arith.FPToUIOp):
-        assert isinstance(result, IntegerType)
-        return f"min({text},{(1 << result.width.data) - 1})"
+    if isinstance(op, arith.FPToSIOp | arith.FPToUIOp):
+        limits = np.iinfo(dtype_name(result))
+        return f"fwhole({operands[0]},{limits.min},{limits.max})"
     if isinstance(op, arith.BitcastOp) and (is_float(result) or is_float(op.operands[0].type)):
         return f"rebits({operands[0]},'{dtype_name(op.operands[0].type)}','{dtype_name(result)}')"
     if isinstance(result, IntegerType) and result.width.data > 1 and type(op) in _WRAPPING:
@@ -173,7 +173,7 @@ FUNCTIONS: dict[str, object] = {
     "fmaxnum": lambda a, b: b if a != a or (b == b and b > a) else a,
     "fminnum": lambda a, b: b if a != a or (b == b and b < a) else a,
     "rebits": lambda a, source, result: np.asarray(a, source).view(result).item(),
-    "funsigned": lambda a: 0 if a != a or a < 0 else int(min(a, 2.0**64)),
+    "fwhole": lambda a, low, high: 0 if a != a else int(min(max(a, low), high)),
     "truncdiv": _truncated_quotient,
     "truncrem": lambda a, b: a - _truncated_quotient(a, b) * b,
     "fceil": lambda a: float(math.ceil(a)) if math.isfinite(a) else a,

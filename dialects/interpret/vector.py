@@ -94,7 +94,6 @@ CONVERSIONS = (
     arith.TruncFOp,
     arith.SIToFPOp,
     arith.UIToFPOp,
-    arith.FPToSIOp,
     arith.ExtSIOp,
     arith.ExtUIOp,
     arith.TruncIOp,
@@ -113,7 +112,7 @@ _FLOAT_COMPARE: dict[int, Callable[..., Any]] = {
 """By arith's predicate numbers: floats oeq, ogt, oge, olt, ole, une; integers eq, ne, lt, le, gt, ge, then unsigned."""
 
 
-_SPECIAL = (arith.ConstantOp, arith.CmpiOp, arith.FPToUIOp, arith.BitcastOp, *CONVERSIONS)
+_SPECIAL = (arith.ConstantOp, arith.CmpiOp, arith.FPToSIOp, arith.FPToUIOp, arith.BitcastOp, *CONVERSIONS)
 
 
 def has_meaning(op: Operation) -> bool:
@@ -161,7 +160,7 @@ class Arithmetic:
             return np.asarray(_FLOAT_COMPARE[int(op.predicate.value.data)](*operands))
         if self.wide and isinstance(op, arith.ExtFOp):
             return operands[0]
-        if isinstance(op, arith.FPToUIOp):
+        if isinstance(op, arith.FPToSIOp | arith.FPToUIOp):
             return np.asarray(to_integer(operands[0], self.dtype(element)))
         if isinstance(op, arith.BitcastOp):
             bits = operands[0].astype(dtype_name(op.operands[0].type))
@@ -181,4 +180,5 @@ def to_integer(value: Any, dtype: np.dtype[Any]) -> Any:
     wide = np.nan_to_num(np.trunc(np.asarray(value, np.float64)), nan=0.0)
     inside = (wide > float(limits.min)) & (wide < float(limits.max))
     whole = np.where(inside, wide, 0.0).astype(dtype)
-    return np.where(inside, whole, np.where(wide > 0, limits.max, np.where(wide < 0, limits.min, 0))).astype(dtype)[()]
+    beyond = np.where(wide > 0, dtype.type(limits.max), dtype.type(limits.min))
+    return np.where(inside | (wide == 0), whole, beyond)[()]

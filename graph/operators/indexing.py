@@ -9,6 +9,7 @@ from ...te import ShapeError, Tensor, compute, reduce_axis
 from ...te.errors import format_shape
 from ...te.expr import Expr
 from ...topi.arguments import Ints, Padding, one_axis, padding_of, spread
+from ...topi.reduce import place_key, place_reducer
 from ..operator import anchor, injective
 
 
@@ -50,11 +51,7 @@ def _max_pool_places(
     axes = [reduce_axis((0, k), f"r{d}") for d, k in enumerate(kernels)]
     lowest = te.min_value(data.dtype)
 
-    def join(x: Any, y: Any) -> tuple[Expr, Expr]:
-        first = te.any(x[1] > y[1], te.all(x[1] == y[1], x[0] < y[0]))
-        return te.select(first, x[0], y[0]), te.select(first, x[1], y[1])
-
-    argmax = te.comm_reducer(join, lambda i, v: (te.max_value(i), te.min_value(v)), "argmax")
+    argmax = place_reducer("argmax")
 
     def element(*i: Expr) -> Any:
         at = [i[2 + d] * strides[d] + axes[d] * dilations[d] - before[d] for d in range(count)]
@@ -64,7 +61,7 @@ def _max_pool_places(
         order = list(reversed(range(count))) if column_major else list(range(count))
         for d in order:
             place = place * data.shape[2 + d] + at[d]
-        return argmax((te.select(inside, place, te.max_value("int32")), value), axis=axes)
+        return argmax((te.select(inside, place, te.max_value("int32")), place_key("argmax", value)), axis=axes)
 
     found: Any = compute(shape, element, "pool_place")
     result: Tensor = found[0]

@@ -277,3 +277,22 @@ def test_a_team_is_made_where_no_architecture_is_known(monkeypatch: pytest.Monke
         assert team.team().table[0] is None and Steps(3).are_right(2)
     finally:
         team._team.cache_clear()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the threads are those of pthreads")
+def test_callers_who_are_late_at_once_have_one_team(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[team.Team] = []
+
+    class Slow(team.Team):
+        """A team that takes its time to be made."""
+
+        def __init__(self, openmp: OpenMp | None, threaded: bool, futex: int | None) -> None:
+            time.sleep(0.05)
+            super().__init__(openmp, threaded, futex)
+            made.append(self)
+
+    asked = team.Team(None, True, None)
+    monkeypatch.setattr(team, "Team", Slow)
+    with ThreadPoolExecutor(4) as callers:
+        found = list(callers.map(lambda _: asked._own, range(4)))
+    assert len(made) == 1 and all(each is made[0] for each in found)

@@ -68,6 +68,23 @@ def test_axes_share_the_scale_in_double_precision(
     np.testing.assert_allclose(np.asarray(net.evaluate(x=x)).reshape(wanted.shape), wanted, atol=1e-5)
 
 
+@pytest.mark.parametrize("policy", ["not_smaller", "not_larger"])
+@pytest.mark.parametrize("extents, sizes", [((5, 7), (8, 9)), ((9, 4), (4, 3)), ((6, 11), (6, 5)), ((3, 8), (2, 3))])
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.few(6)
+def test_crops_keep_the_aspect(policy: str, extents: tuple[int, int], sizes: tuple[int, int], mode: str) -> None:
+    """Their places follow from a new length that is no whole number, as the reference implementation has it."""
+    options: dict[str, Any] = {"axes": [2, 3], "keep_aspect_ratio_policy": policy, "extrapolation_value": 9.0}
+    options |= {"coordinate_transformation_mode": "tf_crop_and_resize"}
+    node = helper.make_node("Resize", ["x", "roi", "", "sizes"], ["y"], mode=mode, **options)
+    x, asked = np.random.default_rng(3).standard_normal((1, 1, *extents)).astype("float32"), np.array(sizes)
+    roi = np.array([0.11, 0.23, 0.97, 0.79], np.float32)
+    computed: Any = ReferenceEvaluator(node, opsets={"": 19}).run(None, {"x": x, "roi": roi, "sizes": asked})
+    wanted = computed[0]
+    net = _resizing(x.shape, wanted.shape, {"roi": roi, "sizes": asked}, options, mode)
+    np.testing.assert_allclose(np.asarray(net.evaluate(x=x)).reshape(wanted.shape), wanted, atol=1e-5)
+
+
 def _cropping(extent: int, made: int, roi: np.ndarray) -> lw.Network:
     options = {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 9.0}
     given = {"roi": roi, "sizes": np.array([1, 1, 1, made], np.int64)}

@@ -5,6 +5,8 @@ import pytest
 from random_stablehlo import OPERATIONS, program
 from stablehlo_trials import try_program
 
+import loopwright as lw
+
 
 @pytest.mark.parametrize("seed", range(3 * len(OPERATIONS)))
 @pytest.mark.few(4)
@@ -17,3 +19,14 @@ def test_programs_are_reproducible() -> None:
     for seed in range(len(OPERATIONS)):
         made, again = program(seed), program(seed)
         assert made.text == again.text and np.array_equal(made.wanted, again.wanted)
+
+
+def test_angles_of_infinities_and_nan_are_numpys() -> None:
+    ends = np.array([np.inf, -np.inf, 1, -1, 0, 2, np.nan], np.float32)
+    y, x = (side.reshape(-1) for side in np.meshgrid(ends, ends))
+    kind = f"tensor<{y.size}xf32>"
+    text = f"""func.func @main(%y: {kind}, %x: {kind}) -> {kind} {{
+      %angle = stablehlo.atan2 %y, %x : {kind}
+      return %angle : {kind}
+    }}"""
+    np.testing.assert_allclose(lw.from_mlir(text).evaluate(y=y, x=x)[0], np.arctan2(y, x), rtol=1e-6)

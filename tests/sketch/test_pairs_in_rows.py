@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from gpu_programs import opencl_device
 
 import loopwright as lw
 from loopwright import te, topi
@@ -28,3 +29,20 @@ def test_every_width_of_lanes_is_right() -> None:
     for sketch in task.sketches:
         for row in [sketch.default, *sketch.sample(np.random.default_rng(0), 3)]:
             np.testing.assert_array_equal(task.build(sketch.schedule(row))(data), data.argmax(1))
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@pytest.mark.parametrize("target", ["llvm cores=2 vector_bytes=32", "opencl"])
+def test_every_schedule_finds_the_first_nan(name: str, target: str) -> None:
+    if target == "opencl":
+        opencl_device()
+    x = te.placeholder((7, 300), name="x")
+    task = lw.SearchTask([x, getattr(topi, name)(x, 1)], target=target)
+    rng = np.random.default_rng(1)
+    data = rng.integers(-3, 4, (7, 300)).astype(np.float32)
+    data[rng.random(data.shape) < 0.02] = np.nan
+    data[rng.random(data.shape) < 0.02] = np.inf if name == "argmax" else -np.inf
+    data[5, 3:] = -np.nan
+    for sketch in task.sketches:
+        for row in [sketch.default, *sketch.sample(rng, 2)]:
+            np.testing.assert_array_equal(task.build(sketch.schedule(row))(data), getattr(np, name)(data, 1))

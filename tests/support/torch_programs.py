@@ -221,6 +221,10 @@ UNARY |= {
     "power of a number": (lambda x: 0.3**x, _X),
     "expm1": (lambda x: torch.expm1(x * 0.001) * 1000, _X),
     "expm1 of large ones": (lambda x: torch.expm1(x * 5), _X),
+    "expm1 of halves": (
+        lambda x: torch.expm1(x).float(),
+        torch.tensor([-torch.inf, -30, -9, 0.01, 11.0, torch.nan]).half(),
+    ),
     "places of NaN": (lambda x: (x.argmax(), x.argmin(1), x.max(1)[1], x.min(0)[1]), _GAPS),
     "numbers that go around": (lambda x: (x == 300, x + 300, x < 300, x.to(torch.uint8) == -1), _BYTES),
     "functions at their ends": (
@@ -366,6 +370,11 @@ BINARY: dict[str, tuple[Callable[[Tensor, Tensor], Any], Tensor, Tensor]] = {
         torch.atan2,
         torch.tensor([0.0, 1.0, 0.0, -1.0, 0.0]),
         torch.tensor([1.0, 0.0, -1.0, 0.0, 0.0]),
+    ),
+    "atan2 of endless sides": (
+        torch.atan2,
+        torch.tensor([torch.inf, torch.inf, -torch.inf, -torch.inf, torch.inf, 1.0, torch.nan]),
+        torch.tensor([torch.inf, -torch.inf, torch.inf, -torch.inf, 2.0, -torch.inf, torch.inf]),
     ),
     "atan2 of zeros with signs": (torch.atan2, torch.tensor([-0.0, -0.0, 0.0]), torch.tensor([-1.0, -0.0, -0.0])),
     "hypot": (torch.hypot, _X, _Y),

@@ -11,10 +11,13 @@ from xdsl.dialects.func import Func
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
+import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects.interpret import te as interpreter
+from loopwright.dialects.interpret.loop import run_loops
 from loopwright.dialects.interpret.te import run_te
 from loopwright.dialects.te import LwTe
+from loopwright.passes.lower.lower_te_to_loop import lower_te_to_loop
 
 RNG = np.random.default_rng(5)
 
@@ -174,3 +177,24 @@ def test_inputs_are_checked() -> None:
         run_te(module, [])
     with pytest.raises(ValueError, match="accumulate is 'wide' or 'native'"):
         run_te(module, [normal(2, 3)], accumulate="narrow")
+
+
+@pytest.mark.parametrize("source", ["float32", "float64"])
+@pytest.mark.parametrize("result", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_floats_beyond_an_integer_type_are_its_limits_and_nan_is_zero(source: str, result: str) -> None:
+    """In every interpreter as on CPUs."""
+    values = [np.nan, -np.nan, np.inf, -np.inf, 3.0, -1.5, 300.7, 3e9, -3e9, 1e30, -1e30, 0.9, -0.0, 127.9, -128.9]
+    x, limits = te.placeholder((len(values),), source, "x"), np.iinfo(result)
+    tensors, data = [x, te.compute(x.shape, lambda i: x[i].astype(result), name="y")], np.array(values, source)
+    wanted = [0 if v != v else int(min(max(float(v), limits.min), limits.max)) for v in data]
+    module = te.create_module(tensors)
+    loops = module.clone()
+    lower_te_to_loop(loops)
+    kernel = lw.build(tensors, target="llvm")
+    for (found,) in (
+        run_te(module, [data]),
+        run_te(module, [data], "native"),
+        run_loops(loops, [data]),
+        [kernel(data)],
+    ):
+        assert [int(v) for v in found] == wanted

@@ -205,6 +205,19 @@ def test_argmax_takes_the_first_of_equals(axis: int | None, keepdims: bool) -> N
             )
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_the_first_nan_is_beyond_every_number(name: str, dtype: str) -> None:
+    rows = np.random.default_rng(5).integers(-3, 4, (9, 70)).astype(dtype)
+    rows[0, [9, 40]], rows[1, [3, 50]], rows[2, [60, 68]] = np.nan, (np.inf, np.nan), (-np.nan, np.nan)
+    rows[3], rows[4], rows[5], rows[6, :2] = np.nan, -np.inf, np.inf, (-0.0, 0.0)
+    rows[6, 2:], rows[7] = (-1 if name == "argmax" else 1), (-0.0 if name == "argmax" else 0.0)
+    rows[7, 33], rows[8] = -rows[7, 33], np.finfo(dtype).smallest_subnormal * rows[8]
+    x = te.placeholder(rows.shape, dtype, "x")
+    (found,) = run_te(te.create_module([x, getattr(topi, name)(x, 1)]), [rows])
+    np.testing.assert_array_equal(found, getattr(np, name)(rows, 1))
+
+
 def test_argmax_over_several_axes() -> None:
     check(
         lambda x: topi.argmax(x, (0, 2)),

@@ -156,6 +156,9 @@ def atan2(build: Builder, y: Value, x: Value) -> Value:
     kind = x.dtype
     x, y = wide(build, x), wide(build, y)
     zero, pi = build.like(0, x), build.like(math.pi, x)
+    both = build.elementwise("minimum", build.elementwise("abs", x), build.elementwise("abs", y))
+    endless = build.elementwise("equal", both, build.like(math.inf, x))  # the angle is that of the signs
+    x, y = (build.elementwise("where", endless, build.elementwise("sign", each), each) for each in (x, y))
     upright = build.elementwise("equal", x, zero)
     safe = build.elementwise("where", upright, build.like(1, x), x)
     angle = build.elementwise("atan", build.elementwise("divide", y, safe))
@@ -165,6 +168,7 @@ def atan2(build: Builder, y: Value, x: Value) -> Value:
         "where", build.elementwise("less", x, zero), build.elementwise("add", angle, turned), angle
     )
     half = build.elementwise("multiply", build.elementwise("sign", y), build.like(math.pi / 2, x))
+    half = build.elementwise("where", build.elementwise("equal", y, y), half, y)  # the sign of NaN is 0
     return build.cast(build.elementwise("where", upright, half, angle), kind)
 
 

@@ -159,12 +159,13 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
     for shape in ((axis.extent, axis.extent), (axis.output, axis.extent)):
         require_memory(f"the matrix that resizes axis {axis.axis}", TensorSize("float64", shape), constant=True)
     kept = {k: v for k, v in attributes.items() if k not in ("mode", "extrapolation_value")}
+    if axis.beside is not None and not axis.sized:
+        matrix, length = _matrix_beside(axis, axis.beside, mode, kept), axis.scale * axis.extent
+        return _cropped(axis, matrix, length) if crops else (matrix, np.ones(axis.output, dtype=bool))
     by_scale = int(float(np.float32(axis.scale)) * axis.extent)  # as the reference implementation rounds
     exact = axis.output == by_scale and not axis.sized
     names = ["x", "roi" if crops else "", "scales" if exact else "", "" if exact else "sizes"]
     resize = helper.make_node("Resize", names, ["y"], mode=mode, extrapolation_value=0.0, **kept)
-    if axis.beside is not None and not (axis.sized or crops):
-        return _matrix_beside(axis, axis.beside, mode, kept), np.ones(axis.output, dtype=bool)
     given: dict[str, Array] = {"x": np.eye(axis.extent)}
     if crops:
         given["roi"] = np.array([0.0, axis.roi[0], 1.0, axis.roi[1]], dtype=np.float32)
@@ -177,8 +178,7 @@ def _matrix(node: Node, axis: _Axis, mode: str, attributes: dict[str, Any]) -> t
     assert matrix.shape == (axis.output, axis.extent)
     if not crops:
         return matrix, np.ones(axis.output, dtype=bool)
-    matrix = _edges(axis, matrix)
-    return matrix, (matrix != 0).any(axis=1)
+    return _cropped(axis, matrix, axis.scale * axis.extent if exact else axis.output)
 
 
 def _matrix_beside(axis: _Axis, beside: _Beside, mode: str, attributes: dict[str, Any]) -> Array:
@@ -193,22 +193,30 @@ def _matrix_beside(axis: _Axis, beside: _Beside, mode: str, attributes: dict[str
     shape = axis.extent, axis.extent, extent
     require_memory(f"what resizes axis {axis.axis}", TensorSize("float64", shape), constant=True)
     options = {**attributes, "axes": [1, 2], "keep_aspect_ratio_policy": beside.policy}
-    resize = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode, **options)
-    every = np.ascontiguousarray(np.broadcast_to(np.eye(axis.extent)[..., None], shape))
-    (made,) = evaluate(resize, {"x": every, "sizes": np.array([beside.asked, beside.scale * extent])}, {"": 19})
+    resize = helper.make_node("Resize", ["x", "roi", "", "sizes"], ["y"], mode=mode, extrapolation_value=0.0, **options)
+    given: dict[str, Array] = {
+        "x": np.ascontiguousarray(np.broadcast_to(np.eye(axis.extent)[..., None], shape)),
+        "roi": np.array([axis.roi[0], 0.0, axis.roi[1], 1.0], dtype=np.float32),
+        "sizes": np.array([beside.asked, beside.scale * extent]),
+    }
+    (made,) = evaluate(resize, given, {"": 19})
     return np.asarray(made)[..., 0].T
 
 
-def _edges(axis: _Axis, matrix: Array) -> Array:
-    """Let places that roundings alone put out of an axis read its first or last element."""
+def _cropped(axis: _Axis, matrix: Array, length: float) -> tuple[Array, Array]:
+    """The matrix of a crop and a mask of the outputs that are inside; `length` is the new one before it is rounded.
+
+    Places that roundings alone put out of an axis read its first or last element.
+    """
     first, end, last = *axis.roi, axis.extent - 1
-    places = (np.linspace(first, end, axis.output) if axis.output > 1 else np.array([(first + end) / 2])) * last
+    steps = np.arange(axis.output) / (length - 1) if length != 1 else 0.5
+    places = np.broadcast_to((first + steps * (end - first)) * last, axis.output)
     outside = (matrix == 0).all(axis=1)
     edges: Array = np.eye(axis.extent)[[0, last]]
     for edge, place in zip(edges, (0, last), strict=True):
         near = outside & (np.abs(places - place) < _ROUNDINGS * axis.extent)
         matrix = np.where(near[:, None], edge, matrix)
-    return matrix
+    return matrix, (matrix != 0).any(axis=1)
 
 
 def _multiplied(node: Node, x: Value, axis: int, matrix: Array) -> Value:

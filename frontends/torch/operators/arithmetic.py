@@ -199,6 +199,8 @@ def atan2(node: Node) -> Any:
     """The angle of (x, y): by the smaller coordinate over the larger one, turned to its octant."""
     y, x = _pair(node)
     net, kind = node.net, node.dtype
+    endless = net.logical_and(net.is_inf(y), net.is_inf(x))  # whose quotient is none: the angle is that of their signs
+    y, x = (net.where(endless, net.sign(each), each) for each in (y, x))
     tall = net.greater(net.abs(y), net.abs(x))
     over, under = net.where(tall, x, y), net.where(tall, y, x)
     nowhere = net.equal(under, np.asarray(0, kind))

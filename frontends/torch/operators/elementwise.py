@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ....dialects.numpy_types import working_type
 from ....graph.network import Value
 from ..errors import UnsupportedNode
 from ..node import Node, aten
@@ -197,10 +198,11 @@ def power_of_number(node: Node) -> Any:
 @aten("expm1.default")
 def expm1(node: Node) -> Any:
     """2 sinh(x / 2) e^(x / 2), which loses nothing near 0, of numbers from the one on whose result is -1."""
-    x = node.net.maximum(_operand(node), np.asarray(_ALL_LOST, node.dtype))
-    half = node.net.multiply(x, np.asarray(0.5, node.dtype))
-    twice = node.net.multiply(node.net.sinh(half), np.asarray(2, node.dtype))
-    return node.apply("multiply", twice, node.net.exp(half))
+    kind = working_type(node.dtype)  # 2 sinh of half of it overflows float16 where its product with a power does not
+    x = node.net.maximum(node.net.cast(_operand(node), dtype=kind), np.asarray(_ALL_LOST, kind))
+    half = node.net.multiply(x, np.asarray(0.5, kind))
+    twice = node.net.multiply(node.net.sinh(half), np.asarray(2, kind))
+    return node.cast(node.net.multiply(twice, node.net.exp(half)), node.dtype)
 
 
 @aten("log10.default")

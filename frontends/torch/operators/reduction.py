@@ -86,18 +86,9 @@ def place(node: Node) -> Any:
     x, name = _number(node), node.operator.partition(".")[0]
     if node["dim"] is None:
         flat = node.reshaped(x, [prod(x.shape)])
-        return node.reshaped(node.cast(_place(node, name, flat, axis=0), node.dtype), node.shape)
-    found = _place(node, name, x, axis=node.axis(), keepdims=bool(node["keepdim"]))
+        return node.reshaped(node.cast(node.apply(name, flat, axis=0), node.dtype), node.shape)
+    found = node.apply(name, x, axis=node.axis(), keepdims=bool(node["keepdim"]))
     return node.cast(found, node.dtype)
-
-
-def _place(node: Node, operator: str, x: Value, **options: Any) -> Value:
-    """The place of the largest or smallest number; the first NaN, or infinity of that sign, where there are NaNs."""
-    if "float" in x.dtype:
-        most = np.asarray(np.inf if operator == "argmax" else -np.inf, x.dtype)
-        x = node.net.where(node.net.is_nan(x), most, x)
-    made: Value = node.apply(operator, x, **options)
-    return made
 
 
 @aten("max.dim", "min.dim")
@@ -106,7 +97,7 @@ def with_place(node: Node) -> list[Any]:
     if not x.shape:
         raise UnsupportedNode("reductions of a number stay PyTorch's")
     options = {"axis": node.axis(), "keepdims": bool(node["keepdim"])}
-    found = node.cast(_place(node, f"arg{name}", x, **options), "int64") if 1 in node.used else None
+    found = node.cast(node.apply(f"arg{name}", x, **options), "int64") if 1 in node.used else None
     return [node.apply(name, x, **options), found]
 
 
