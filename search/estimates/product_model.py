@@ -22,6 +22,7 @@ from .cache_traffic import KEPT, Operand, bytes_into, in_all
 from .tile_model import (
     CYCLES_PER_S,
     FAR_L2,
+    FAR_RUN_CYCLES,
     FMA_LATENCY,
     L1_WAY_BYTES,
     L2_WAYS,
@@ -92,10 +93,8 @@ from beyond the first, and 20 to 30 from beyond the second, rank as well."""
 NEAR_PAGES = 64
 """Pages of a block of steps up to which the tiles beside go on with its runs from beyond the second-level cache (a
 choice)."""
-ROW_RUN_CYCLES = (0.0, 90.0)
-"""`RUN_CYCLES` of rows that are read element by element, whose runs are the terms of a block: 57 x 1776 to 1600 with
-lanes along rows takes 1.5 ms in blocks of 888 terms of the weight, 3.1 in blocks of 48 (a Zen 5: 110 cycles a run), 128
-x 3384 to 640 runs at 148 GFLOP/s in blocks of 376, at 95 in blocks of 188 (an Emerald Rapids)."""
+ROW_RUN_CYCLES = (0.0, FAR_RUN_CYCLES)
+"""`RUN_CYCLES` of rows that are read element by element, whose runs are the terms of a block."""
 KEPT_L1 = 0.85
 """Part of the first-level cache that keeps a panel: 0.5, 0.75 and 1 rank alike. A panel of 4 vectors by 143 terms is
 three quarters of it, and stays."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy.typing as npt
@@ -126,6 +127,13 @@ PANELS_KEPT = 0.8
 """Part of the second-level cache that keeps a panel of filters in use and the next one, which is asked for ahead,
 beside pixels and results (a choice): by hand panels of a quarter, three eighths and half of it are equally fast, two of
 half are all of it (7x7x2048 to 512 on a Zen 5, whose cache has 1 MB)."""
+FAR_RUN_CYCLES = 90.0
+"""Cycles to begin a run of lines on another page, which come from beyond the second-level cache and are read element by
+element: nothing fetches them ahead (57 x 1776 to 1600 with lanes along rows takes 1.5 ms in blocks of 888 terms of the
+weight, 3.1 in blocks of 48, a Zen 5: 110 cycles a run; 128 x 3384 to 640 runs at 148 GFLOP/s in blocks of 376, at 95 in
+blocks of 188, an Emerald Rapids). By it 15 of 210 cases are chosen otherwise for a Zen 4, and take 1 / 1.10 of the time
+there: 1024x14x14 to 2048 with stride 2, whose filters were read 32 at a time, 2.8 ms for 5.2, 512x3199 k3/2 27 for 44
+to 52, the others 1 / 0.95 to 1 / 1.06."""
 FAR_L2 = 8
 """Panels of so many second-level caches go through memory whole. With 2 three of 58 default schedules change, in 1.01
 of the time; with 32 none (Zen 3)."""
@@ -196,11 +204,29 @@ class TileModel(TileShape):
         of_l1 = self.target.l1_bytes // L1_WAY_BYTES if self.sure else 0
         ways = (of_l1, L2_WAYS if self.asks_sets or self.sure else 0, 0)[: len(levels)]
         kept = (KEPT, STREAMED_KEPT, KEPT)[: len(levels)] if self.streamed else ()
-        moved = in_all(bytes_into([size for size, _ in levels], touched, cover, loops, ways, kept))
-        near, *far = [one / rate for one, (_, rate) in zip(moved, levels, strict=True)]
+        each = bytes_into([size for size, _ in levels], touched, cover, loops, ways, kept)
+        near, *far = [one / rate for one, (_, rate) in zip(in_all(each), levels, strict=True)]
         ahead = self._panels_ahead(c)
-        beyond = np.asarray(sum(far))
+        beyond = np.asarray(sum(far)) + self._runs_begun(c, each[1])
         return np.asarray(near + np.where(ahead, 0.0, beyond)), np.where(ahead, beyond, 0.0)
+
+    def _runs_begun(self, c: Columns, moved: Sequence[Array]) -> Array:
+        """Cycles to begin runs of lines on other pages, of operands that are read element by element from far.
+
+        `moved` are the bytes of each operand that come from beyond the second-level cache, where all of it has no room.
+        """
+        steps = [np.minimum(c[a.middle] * c[a.unroll], a.extent) if a.middle else a.extent for a in self.reduce]
+        cover = self._register_tile(c)
+        cover = cover | {a.name: cover[a.name] * step for a, step in zip(self.reduce, steps, strict=True)}
+        cycles = np.zeros(len(c[self.lanes]))
+        for operand, found in zip(self.operands, moved, strict=False):
+            near = sum(stride < L1_WAY_BYTES for stride in operand.strides)
+            if self.vector.name in operand.axes or near == len(operand.strides):
+                continue
+            if operand.footprint(self._all) > KEPT * self.target.l2_bytes:
+                on_page = replace(operand, dimensions=operand.dimensions[-near:], strides=operand.strides[-near:])
+                cycles = cycles + FAR_RUN_CYCLES * found / np.minimum(on_page.footprint(cover), L1_WAY_BYTES)
+        return cycles
 
     def _panels_ahead(self, c: Columns) -> npt.NDArray[np.bool_]:
         """True where panels are asked for ahead, and the second-level cache keeps that in use beside the next one."""

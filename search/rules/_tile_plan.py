@@ -297,7 +297,8 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     ahead = _steps_ahead(anchor.block, reduce) if _reads_far(anchor, variant, target, moving) else None
     stored = _stored_lanes(draft, anchor, variant, target, tiles)
     across = stored if isinstance(stored, Derived) else None
-    turning = _turning_cycles(draft, whole, variant, stored is not None)
+    together = lanes_of(anchor, target) if stored is not None else 1
+    turning = _turning_cycles(draft, whole, variant, together)
     return TilePlan(
         anchor,
         variant,
@@ -322,13 +323,13 @@ def plan_tiles(draft: Draft, anchor: Anchor, variant: Variant, target: Target) -
     )
 
 
-def _turning_cycles(draft: Draft, anchor: Anchor, variant: Variant, in_registers: bool) -> float:
-    """Cycles of results, or of what takes them, that are written along another axis than the lanes, one by one."""
+def _turning_cycles(draft: Draft, anchor: Anchor, variant: Variant, together: int) -> float:
+    """Cycles of results, or of what takes them, that are written along another axis than the lanes, so many at once."""
     apart, along_last = variant.epilogue == "apart", variant.vector[-1] == anchor.spatial[-1]
     turning = turning_cycles(draft, anchor, apart) if apart or along_last else 0.0
     if not along_last and not variant.turned:
         stored = replace(anchor, epilogue=None) if apart else anchor
-        turning += stored_apart_cycles(draft, stored, variant.axes[-1], in_registers)
+        turning += stored_apart_cycles(draft, stored, variant.axes[-1], together)
     return turning
 
 

@@ -38,15 +38,18 @@ def turning_cycles(draft: Draft, anchor: Anchor, apart: bool = False) -> float:
     return prod(a.extent for a in anchor.spatial) * (turn if apart else scatter)
 
 
-def stored_apart_cycles(draft: Draft, anchor: Anchor, lanes: str, turned: bool = False) -> float:
+def stored_apart_cycles(draft: Draft, anchor: Anchor, lanes: str, together: int = 1) -> float:
     """Cycles to store all results in their tile, in lanes along one of their axes; 0 where these are neighbours.
 
-    0 also where they are `turned` before, but for lines that share a set of a cache: of 32 channels of 32x32x32 68.5 ms
-    are taken by lanes along channels, 44.2 by others (one core of an Emerald Rapids).
+    Of such that are turned before, so many are stored `together`: 0 but for lines that share a set of a cache, each of
+    which is written once. Charged for each result, lanes along channels were estimated at three times what they take
+    (112x64x64 with a batch of 2 to 256 at 20.2 ms, which take 5.2; 3x96x96 9x9 at 7.2 and 2.7; a core of a Zen 4).
     """
     step = _stored_step(draft, anchor, lanes)
     each = _scatter_cycles(anchor, step)
-    return 0.0 if step == 1 or (turned and each < ALIASED_CYCLES) else prod(a.extent for a in anchor.spatial) * each
+    if step == 1 or (together > 1 and each < ALIASED_CYCLES):
+        return 0.0
+    return prod(a.extent for a in anchor.spatial) / together * each
 
 
 def stored_in_line(draft: Draft, anchor: Anchor, axis: str) -> bool:
