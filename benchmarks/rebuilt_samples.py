@@ -15,7 +15,7 @@ import multiprocessing
 import os
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,9 @@ import numpy as np
 import numpy.typing as npt
 from sampled_workloads import Workload
 
+import loopwright as lw
 from loopwright.search.features.catalogue import PRIOR, names
+from loopwright.search.features.of_sketch import SketchFeatures
 from loopwright.search.sketch.sketch import Sketch
 
 COLUMNS = (*names(), PRIOR.name)
@@ -86,12 +88,20 @@ def decided(path: Path, number: int) -> list[Decided]:
     ends = np.cumsum(np.array([len(each) for each in holes])[spaces])
     kind, *args = about["workloads"][number]
     task = Workload(kind, tuple(args), about["constant"][number]).task(about["target"])
-    found = []
+    found, sketches = [], [as_measured(sketch, task) for sketch in task.sketches]
     for space, place in np.unique(np.stack([spaces, places])[:, of_workload], axis=1).T:
         own = np.flatnonzero(of_workload & (spaces == space) & (places == place))
         filled = np.stack([values[ends[n] - len(holes[space]) : ends[n]] for n in own])
-        found += _of_sketch(task.sketches, place, holes[space], own, filled)
+        found += _of_sketch(sketches, place, holes[space], own, filled)
     return found
+
+
+def as_measured(sketch: Sketch, task: lw.SearchTask) -> Sketch:
+    """A sketch described by the steps that samples were measured with, where it has others now (`Draft.do_unseen`)."""
+    if sketch.seen_template == sketch.template:
+        return sketch
+    described = SketchFeatures(task.module, task.target, sketch.name, sketch.seen_template, sketch.prior)
+    return replace(sketch, describe=described)
 
 
 def _of_sketch(

@@ -13,7 +13,7 @@ from .tune.in_search import InSearch, Searched
 
 
 class SketchedTask(Searched, Protocol):
-    """What a SearchTask has besides."""
+    """A searched task that has sketches, as a SearchTask does."""
 
     @property
     def sketches(self) -> list[Sketch]: ...

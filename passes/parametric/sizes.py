@@ -193,7 +193,7 @@ NUMBERS: dict[str, Callable[..., Number]] = {
 }
 """Function of each operation on numbers."""
 OPERATIONS = (*NUMBERS, "where", "column")
-"""All that nodes are; the number of one is its place among them."""
+"""Operations of nodes; the number of one is its place among them."""
 _NUMBER = {op: number for number, op in enumerate(OPERATIONS)}
 
 

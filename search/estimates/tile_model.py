@@ -131,9 +131,10 @@ FAR_RUN_CYCLES = 90.0
 """Cycles to begin a run of lines on another page, which come from beyond the second-level cache and are read element by
 element: nothing fetches them ahead (57 x 1776 to 1600 with lanes along rows takes 1.5 ms in blocks of 888 terms of the
 weight, 3.1 in blocks of 48, a Zen 5: 110 cycles a run; 128 x 3384 to 640 runs at 148 GFLOP/s in blocks of 376, at 95 in
-blocks of 188, an Emerald Rapids). By it 15 of 210 cases are chosen otherwise for a Zen 4, and take 1 / 1.10 of the time
-there: 1024x14x14 to 2048 with stride 2, whose filters were read 32 at a time, 2.8 ms for 5.2, 512x3199 k3/2 27 for 44
-to 52, the others 1 / 0.95 to 1 / 1.06."""
+blocks of 188, an Emerald Rapids). With it and with turned results charged by the line (`stored_apart_cycles`), which
+alone change three, 15 of 210 cases are chosen otherwise for a Zen 4, and take 1 / 1.10 of the time there: 1024x14x14 to
+2048 with stride 2, whose filters were read 32 at a time, 2.8 ms for 5.2, 512x3199 k3/2 27 for 44 to 52, the others 1 /
+0.95 to 1 / 1.06, but for 18x64x64 to 36 with stride 2 (1 / 0.85)."""
 FAR_L2 = 8
 """Panels of so many second-level caches go through memory whole. With 2 three of 58 default schedules change, in 1.01
 of the time; with 32 none (Zen 3)."""

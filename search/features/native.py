@@ -27,6 +27,7 @@ _SYMBOL = "lw_program"
 _WHOLE, _FLOAT, _CHOICE = range(3)
 """Kinds of inputs: columns of whole numbers, of floats, and of positions in choices of a hole, which are floats."""
 _INPUT_NUMBERS = 4
+"""Whole numbers that an input is written as, by the layout of `_INPUT`."""
 _INPUT = f"[{_INPUT_NUMBERS} x i64]"
 """An input: its kind, the place of its first element, the elements from one row to the next, the place of choices."""
 _CODE = f"[{2 + max(OPERANDS.values())} x i32]"
@@ -270,7 +271,7 @@ class _Writer(FunctionText):
         source = self.element(_INPUT, "%sources", number)
         kind, first, step, choices = (
             self.put(f"load i64, ptr {self.put(f'getelementptr {_INPUT}, ptr {source}, i64 0, i64 {place}')}")
-            for place in range(4)
+            for place in range(_INPUT_NUMBERS)
         )
         slot = self.element("double", "%memory", self.put(f"mul i64 {number}, %pitch"))
         first = self.put(f"inttoptr i64 {first} to ptr")

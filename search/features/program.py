@@ -58,7 +58,7 @@ class Program:
         self.constants = np.array(list(known), dtype=np.float64)
         """The numbers of the slots behind the computed ones."""
         self.places = self.code.ctypes.data, self.results.ctypes.data
-        """Where in memory the operations are, and the slots of outputs."""
+        """The places in memory of the operations, and of the slots of outputs."""
 
     @property
     def operations(self) -> int:

@@ -304,7 +304,8 @@ class Draft:
     def do_unseen(self, instead: Primitive[Any] | None, kind: type[Primitive[Any]], **options: object) -> None:
         """Apply a step that samples of the cost model that ships have not: candidates are described to it with another.
 
-        That has `instead` in its place, or nothing. Both are such that the same later steps are legal.
+        That has `instead` in its place, or nothing. Both are such that the same later steps are legal. A model that is
+        trained on samples of the step has seen it: `do` takes the place of this then.
         """
         self.do(kind, **options)
         self.seen[len(self.parts) - 1] = "" if instead is None else str(instead)

@@ -125,7 +125,7 @@ def _finished(draft: Draft, name: str, module: ModuleOp, target: Target, nests: 
         unseen=draft.unseen > 0,
         tensorized=any(part.startswith(Tensorize.name) for part in draft.parts),
         formulas=draft.formulas,
-        written_as_seen=partial(_written_as_seen, draft, name),
+        written_as_seen=partial(_written_as_seen, draft, name) if draft.seen or draft.rest is not None else None,
     )
 
 

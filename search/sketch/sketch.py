@@ -74,7 +74,7 @@ class Sketch:
     """True for products by intrinsics, those of matrix units."""
     formulas: Formulas = field(default_factory=Formulas, compare=False, repr=False)
     written_as_seen: Callable[[], str] | None = None
-    """Writes the text with the steps that the cost model that ships has seen; None where these are all."""
+    """Writes the text with the steps that the cost model that ships has seen; None where all are known to be such."""
 
     @property
     def n_decisions(self) -> int:

@@ -3,8 +3,10 @@
 from collections import Counter
 
 import numpy as np
-from rebuilt_samples import _of_sketch
+from rebuilt_samples import _of_sketch, as_measured
 from sampled_workloads import Workload
+
+from loopwright.search.sketch.one_core import as_on_one_core
 
 
 def test_of_sketches_with_the_same_holes_the_one_that_was_measured_is_taken() -> None:
@@ -20,3 +22,15 @@ def test_of_sketches_with_the_same_holes_the_one_that_was_measured_is_taken() ->
         np.testing.assert_array_equal(found.rows, row[None])
     elsewhere = next(place for place, names in enumerate(holes) if names != several)
     assert not _of_sketch(sketches, elsewhere, several, np.arange(1), filled)
+
+
+def test_tiles_that_store_otherwise_now_are_described_as_they_were_measured() -> None:
+    """As the model is asked about them: features of the steps of today would be of times that nobody measured."""
+    task = Workload("depthwise nhwc", (1, 64, 14, 64, 3, 1, 64, 1)).task("llvm model=emeraldrapids cores=1")
+    others = 0
+    for sketch, asked in zip(task.sketches, as_on_one_core(task.sketches, task.module, task.target, 1), strict=True):
+        rows = sketch.default[None]
+        found = as_measured(sketch, task).features(rows)
+        np.testing.assert_array_equal(found, asked.features(rows))
+        others += int((found != sketch.features(rows)).any())
+    assert others

@@ -65,3 +65,12 @@ def test_a_sketch_of_steps_that_samples_have_is_described_as_it_is_on_one_core()
     (seen,) = as_on_one_core([sketch], task.compute_dag.for_target(target), target, 1)
     rows = sketch.sample(np.random.default_rng(0), 3)
     np.testing.assert_array_equal(seen.features(rows)[:, :-1], sketch.features(rows)[:, :-1])
+
+
+def test_sketches_that_no_step_is_unseen_of_keep_their_own_features_on_one_core() -> None:
+    """A second description would be made beside the first, which a search asks for."""
+    x = te.placeholder((64, 100), name="x")
+    target = TARGET.with_cores(1)
+    task = lw.SearchTask([x, topi.nn.softmax(x)], target=target)
+    asked = as_on_one_core(task.sketches, task.compute_dag.for_target(target), target, 1)
+    assert all(seen is sketch for seen, sketch in zip(asked, task.sketches, strict=True))
