@@ -32,6 +32,9 @@ class Value:
     net: Network
     ssa: SSAValue
 
+    __array_ufunc__ = None
+    """Arrays of NumPy do not take a tensor for an element of theirs."""
+
     @property
     def shape(self) -> tuple[int, ...]:
         return shape_of(self.ssa)

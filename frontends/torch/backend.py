@@ -13,7 +13,6 @@ from .examples import Examples
 from .kept_graphs import keep, kept
 from .options import TorchOptions
 from .recurrent_layers import compiled_around_long_layers, trace_recurrent_layers
-from .recurrent_operator import recurrent_layer
 from .region import RegionWarning
 from .types import has_symbols
 from .whole_operators import whole_operators
@@ -63,7 +62,6 @@ def compiled_by(options: TorchOptions, observe: Observer | None = None, kernels:
     """Return a backend with options; `observe` is told of each graph, and without `kernels` PyTorch runs it all."""
 
     def compile_all(gm: GraphModule, example_inputs: Sequence[Any]) -> Compiled:
-        recurrent_layer()  # of kept graphs, too
         in_parts = compiled_around_long_layers(gm, compile_all)
         if in_parts is not None:
             return in_parts

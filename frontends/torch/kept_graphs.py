@@ -19,6 +19,7 @@ from ...storage.folders import cache_folder
 from .fx import real_tensors
 from .options import TorchOptions
 from .parts import Part, PartForm
+from .recurrent_operator import recurrent_layer
 from .region import Region
 from .types import Tensor, own_name
 
@@ -89,6 +90,7 @@ class KeptGraph:
                     return False
                 setattr(made, name, region)
                 self.regions.append(region)
+        recurrent_layer()  # which the code may call
         namespace: dict[str, Any] = dict(_globals())
         exec(compile(self._entry["code"], "<kept graph>", "exec"), namespace)  # ours, from a folder of this user's
         self.run = MethodType(namespace["forward"], made)

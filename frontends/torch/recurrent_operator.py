@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
+from ...backends.forkable import ForkableLock
+
 Tensor = Any
 Function = Callable[..., Any]
 KINDS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
@@ -13,7 +15,6 @@ KINDS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _SCHEMA = "(Tensor inputs, Tensor[] weights, Tensor[] states, str kind, bool reverse) -> (Tensor, Tensor, Tensor)"
 
 
-@cache
 def recurrent_layer() -> Any:
     """Return the operator `loopwright::recurrent_layer`, which is defined when it is first asked for.
 
@@ -22,14 +23,17 @@ def recurrent_layer() -> Any:
     """
     import torch
 
-    library = torch.library.Library("loopwright", "FRAGMENT")
-    library.define(f"recurrent_layer{_SCHEMA}")
-    library.impl("recurrent_layer", _in_pytorch, "CompositeExplicitAutograd")
-    library.impl("recurrent_layer", _as_meta, "Meta")
-    _LIBRARIES.append(library)
+    with _LOCK:  # PyTorch refuses to define it twice
+        if not _LIBRARIES:
+            library = torch.library.Library("loopwright", "FRAGMENT")
+            library.define(f"recurrent_layer{_SCHEMA}")
+            library.impl("recurrent_layer", _in_pytorch, "CompositeExplicitAutograd")
+            library.impl("recurrent_layer", _as_meta, "Meta")
+            _LIBRARIES.append(library)
     return torch.ops.loopwright.recurrent_layer.default
 
 
+_LOCK = ForkableLock()
 _LIBRARIES: list[Any] = []
 """The library, as operators are gone with it."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
@@ -13,10 +13,10 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ...dialects.graph import ApplyOp
+from ...dialects.graph import ApplyOp, ConstantOp
 from ..operator import Kind, kind_of
 from ..types import shape_of
-from ._rewrite import Before, applied, is_constant, is_elementwise, replace, used_once, users
+from ._rewrite import Before, applied, is_elementwise, replace, used_once, users
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,18 @@ class SinkViews(ModulePass):
     name: ClassVar[str] = "lw-graph-sink-views"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        constants = set[SSAValue]()
         for found in applied(op):
-            if is_elementwise(found):
-                _sink(found)
+            if all(value in constants or isinstance(value.owner, ConstantOp) for value in found.inputs):
+                constants.update(found.outputs)
+            elif is_elementwise(found):
+                _sink(found, constants)
 
 
-def _sink(op: ApplyOp) -> None:
+def _sink(op: ApplyOp, constants: Set[SSAValue]) -> None:
+    """Sink the views that an operator reads; `constants` are the results ahead of it that depend on constants only."""
     wanted = shape_of(op.outputs[0])
-    source = next((s for v in op.inputs if (s := _viewed(v, wanted)) is not None), None)
+    source = next((s for v in op.inputs if (s := _viewed(v, wanted, constants)) is not None), None)
     if source is None:
         return
     if any(_ends_anchor(v) for v in op.inputs if shape_of(v) == wanted):
@@ -50,7 +54,7 @@ def _sink(op: ApplyOp) -> None:
     inputs = []
     for value, under in zip(op.inputs, shapes, strict=True):
         assert under is not None
-        inner = _viewed(value, wanted)
+        inner = _viewed(value, wanted, constants)
         inputs.append(inner if inner is not None and shape_of(inner) == under else before.reshape(value, under))
     made = before.apply(op.operator.data, *inputs, label=op.outputs[0].name_hint, **op.options.values)
     replace(op, [before.reshape(made, wanted)])
@@ -66,13 +70,13 @@ def _ends_anchor(value: SSAValue) -> bool:
     return is_elementwise(op) and any(_ends_anchor(v) for v in op.inputs if shape_of(v) == shape_of(value))
 
 
-def _viewed(value: SSAValue, shape: tuple[int, ...]) -> SSAValue | None:
+def _viewed(value: SSAValue, shape: tuple[int, ...], constants: Set[SSAValue]) -> SSAValue | None:
     """Return the source of a view that has the shape given, if all its readers can read the source instead."""
     owner = value.owner
     if not isinstance(owner, ApplyOp) or kind_of(owner) is not Kind.VIEW:
         return None
     source = owner.inputs[0]
-    if shape_of(value) != shape or not isinstance(source.owner, ApplyOp) or is_constant(value):
+    if shape_of(value) != shape or not isinstance(source.owner, ApplyOp) or value in constants:
         return None
     return source if used_once(value) or all(_reads(op, shape, shape_of(source)) for op in users(value)) else None
 

@@ -11,6 +11,11 @@ torch: Any = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
 
+import loopwright as lw  # noqa: E402
+from loopwright.frontends.torch import recurrent_operator  # noqa: E402
+from loopwright.frontends.torch.kept_graphs import KeptGraph  # noqa: E402
+from loopwright.frontends.torch.operators import recurrent  # noqa: E402
+
 pytestmark = pytest.mark.filterwarnings("ignore::loopwright.graph.chosen_schedules.UntunedWarning")
 F: Any = nn.functional
 
@@ -230,3 +235,30 @@ def test_networks_that_are_gone_have_the_graph_traced(folder: Path) -> None:
     for file in (folder.parent / "networks").glob("*/*.bin"):
         file.unlink()
     assert traced(model, ROWS) == 1 and traced(model, ROWS) == 0
+
+
+def test_kept_graphs_define_the_operator_of_recurrent_layers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers of too many steps stay operators of a graph that `lw.torch.optimize` keeps, too."""
+    monkeypatch.setattr(recurrent, "MOST_STEPS", 2)
+    torch.manual_seed(0)
+    weights = [torch.randn(shape) for shape in ((15, 6), (15, 5), (15,), (15,))]
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weights = nn.ParameterList(weights)
+
+        def forward(self, x: Any, h: Any) -> Any:
+            return torch.gru(x, h, list(self.weights), True, 1, 0.0, False, False, False)
+
+    layer, inputs = Layer().eval(), (torch.randn(3, 2, 6), torch.randn(1, 2, 5))
+    with torch.no_grad():
+        lw.torch.optimize(layer, inputs)
+        assert len(list(folder.glob("*/*.bin"))) == 1
+        for library in recurrent_operator._LIBRARIES:  # as another process begins
+            library._destroy()
+        recurrent_operator._LIBRARIES.clear()
+        again = lw.torch.optimize(layer, inputs)
+        assert type(again.graph) is KeptGraph
+        for got, want in zip(again(*inputs), layer(*inputs), strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cProfile import Profile
 from typing import Any
 
 import numpy as np
@@ -287,6 +288,25 @@ def test_group_normalisation_is_one_kernel_with_its_scale(shape: tuple[int, ...]
     assert [op.label.data for op in after.module.walk() if isinstance(op, GroupOp)] == [
         "layer_norm_multiply_add_add_relu"
     ]
+
+
+def test_views_are_sunk_in_time_that_grows_as_networks_do() -> None:
+    """By the number of calls: sinking looked back to the inputs from each norm."""
+    random = np.random.default_rng(0)
+
+    def calls(count: int) -> int:
+        net: Any = lw.Network()
+        x = net.input("x", (2, 8, 3))
+        for number in range(count):
+            normal = net.reshape(net.layer_norm(net.reshape(x, shape=(2, 4, 6))), shape=(2, 8, 3))
+            x = net.add(x, net.multiply(normal, net.constant(random.standard_normal((8, 1), np.float32), f"s{number}")))
+        net.output(x)
+        profile = Profile()
+        profile.runcall(net.transform, "lw-graph-split-norms,lw-graph-sink-views")
+        return int(sum(entry.callcount for entry in profile.getstats()))
+
+    calls(2)  # what is imported and kept
+    assert calls(40) < 2.5 * calls(20)
 
 
 def test_constants_do_not_outlive_their_use() -> None:

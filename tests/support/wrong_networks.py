@@ -23,6 +23,11 @@ CALLS: list[tuple[str, type[Exception], str]] = [
         "'resnet-18x' is no network: give the path of a model (.onnx), or what lw.from_onnx,",
     ),
     ("lw.Network('m').relu(net.input('x', (3,)))", ValueError, "network 'm': tensor 'x' is of another network, 'n'"),
+    (
+        "np.ones((4, 2), 'float32') @ net.input('x', (2, 3))",
+        TypeError,
+        "unsupported operand type(s) for @: 'numpy.ndarray' and 'Value'",
+    ),
     ("net.output(3)", TypeError, "network 'n': a tensor of the network is wanted, got int"),
     ("lw.compile(lw.Network('m'), T)", ValueError, "network 'm' has no output: name its results by net.output(...)"),
     (
