@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
 from math import prod
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,6 +19,7 @@ from .dialects.classic_words import INSTEAD, instead_of, subscript_knows_classic
 from .dialects.intrinsics import find_intrinsic
 from .dialects.loop import BlockOp, blocks_in
 from .dialects.markup import as_text, folding, notebook
+from .dialects.numpy_types import plain_value
 from .dialects.target import Target, TargetAttr
 from .loop_ref import LoopRef as LoopRef
 from .passes.analysis.nest import find_block, functions
@@ -280,6 +280,7 @@ class Schedule(PrimitiveMethods):
         for keyword in options:
             if keyword in INSTEAD and keyword not in names:
                 raise takes_no(stem, keyword)
+        arguments = tuple(map(plain_value, arguments))
         if arguments and isinstance(arguments[0], LoopRef) and names[0] == "block":
             arguments = (arguments[0].block, *arguments)
         elif isinstance(options.get("loop"), LoopRef) and not arguments and "block" not in options:
@@ -295,10 +296,9 @@ class Schedule(PrimitiveMethods):
 
     def _plain(self, value: Any) -> Any:
         """Return an argument as a primitive's field holds it."""
+        value = plain_value(value)
         if isinstance(value, list | tuple):
             return tuple(0 if item is None else self._plain(item) for item in value)
-        if isinstance(value, Integral):
-            return value if isinstance(value, bool) else int(value)
         return self._name(value) if hasattr(value, "name") or isinstance(value, LoopRef) else value
 
     def _name(self, thing: Any) -> str:

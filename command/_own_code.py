@@ -30,7 +30,7 @@ def own_template(text: str) -> Callable[..., Any]:
     source, _, name = text.rpartition(":")
     if not source or not name:
         raise UserError(f"a template of your own is FILE.py:NAME or MODULE:NAME, got '{one_line(text)}'")
-    if not source.endswith(".py") and Path(source).exists():
+    if not source.endswith(".py") and os.path.isfile(source):
         raise UserError(f"a template of your own is in a file of Python (.py) or a module, got {one_line(source)}")
     module = _run_file(Path(source)) if source.endswith(".py") else _run_module(source)
     known = registered_in(module.__name__)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 """From narrow to wide."""
 NARROW_FLOATS = ("float16", "bfloat16")
@@ -30,3 +32,8 @@ def teach_numpy(dtype: str) -> None:
         import ml_dtypes  # noqa: F401
     except ImportError:
         raise ValueError("arrays of bfloat16 need ml_dtypes, which is not installed: pip install ml_dtypes") from None
+
+
+def plain_value(value: Any) -> Any:
+    """A number or an array of NumPy's or PyTorch's as Python's own numbers and lists; anything else as it is."""
+    return value.tolist() if hasattr(value, "tolist") else value

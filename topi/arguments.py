@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import TypeAlias
 
+from ..dialects.numpy_types import plain_value
 from ..te import ShapeError, Tensor
 from ..te.errors import format_shape
 from ..te.tensor import require_tensor
@@ -16,6 +16,7 @@ Padding: TypeAlias = "int | str | Sequence[int]"
 
 def spread(operator: str, what: str, value: Ints, count: int) -> tuple[int, ...]:
     """One positive integer per spatial axis: a single one stands for all."""
+    value = plain_value(value)
     given = (value,) * count if isinstance(value, int) else tuple(int(v) for v in value)
     if len(given) == 1:
         given *= count
@@ -45,6 +46,7 @@ def padding_of(
         totals = [max((-(-e // s) - 1) * s + w - e, 0) for e, w, s in zip(extents, windows, strides, strict=True)]
         before = tuple(t // 2 for t in totals)
         return before, tuple(t - b for t, b in zip(totals, before, strict=True))
+    padding = plain_value(padding)
     given = (padding,) * count if isinstance(padding, int) else tuple(int(p) for p in padding)
     if len(given) == 1:
         given *= count
@@ -82,7 +84,8 @@ def require_rank(operator: str, rank: int, **tensors: Tensor) -> None:
 
 def one_axis(operator: str, axis: int, rank: int) -> int:
     """An axis counted from the end where negative, as one in `[0, rank)`."""
-    if not isinstance(axis, Integral):
+    axis = plain_value(axis)
+    if not isinstance(axis, int):
         raise ShapeError(f"{operator}: an axis is a whole number, got {axis!r}")
     if not -rank <= axis < rank:
         raise ShapeError(f"{operator}: axis {axis} is out of range for a tensor with {rank} axes")
@@ -93,6 +96,7 @@ def several_axes(operator: str, axis: Ints | None, rank: int) -> tuple[int, ...]
     """Axes in rising order, all of them for None."""
     if axis is None:
         return tuple(range(rank))
+    axis = plain_value(axis)
     given = (axis,) if isinstance(axis, int) else tuple(axis)
     axes = tuple(sorted(one_axis(operator, a, rank) for a in given))
     if len(set(axes)) != len(axes):

@@ -165,6 +165,10 @@ class Language:
         """Return a float as an unsigned integer, toward zero."""
         return cast_to(type_name, value)
 
+    def nan_becomes_zero(self, source: str, result: str, long_index: bool) -> bool:
+        """True where a float of one type as an integer of another is 0 for NaN."""
+        return True
+
     def extremum(self, helpers: set[str], name: str, kind: str, a: Expr, b: Expr) -> Expr:
         """Return the greater or smaller of two floats: `maximumf` is NaN where either is, `maxnumf` where both are.
 

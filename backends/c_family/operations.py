@@ -124,7 +124,25 @@ def conversion(p: KernelPrinter, op: Operation) -> None:
         minus, zero = p.literal(-1, result), p.literal(0, result)
         p.define(op.results[0], [ternary(lane, minus, zero) for lane in lanes])
         return
-    p.define(op.results[0], [p.language.convert(lane, source, result, p.long_index) for lane in lanes])
+    if _keeps_nan(p, op):
+        lanes = p.atoms(op.operands[0])
+        if source in NARROW_FLOATS:
+            lanes, source = tuple(p.language.convert(lane, source, "f32", p.long_index) for lane in lanes), "f32"
+    made = [p.language.convert(lane, source, result, p.long_index) for lane in lanes]
+    p.define(op.results[0], _zero_for_nan(p, op, lanes, made) if _keeps_nan(p, op) else made)
+
+
+def _keeps_nan(p: KernelPrinter, op: Operation) -> bool:
+    """True of floats that become integers, where the language has another one than 0 for NaN."""
+    source, result = element_name(op.operands[0].type), element_name(op.results[0].type)
+    return is_float(source) and not is_float(result) and not p.language.nan_becomes_zero(source, result, p.long_index)
+
+
+def _zero_for_nan(p: KernelPrinter, op: Operation, lanes: Sequence[Expr], integers: Sequence[Expr]) -> list[Expr]:
+    """Return the integers that lanes were converted to, and 0 for NaN."""
+    zero = p.literal(0, element_name(op.results[0].type))
+    numbers = [infix("==", EQUALITY, lane, lane) for lane in lanes]
+    return [ternary(number, integer, zero) for number, integer in zip(numbers, integers, strict=True)]
 
 
 def unsigned_conversion(p: KernelPrinter, op: Operation) -> None:
@@ -143,11 +161,13 @@ def unsigned_conversion(p: KernelPrinter, op: Operation) -> None:
 def to_unsigned(p: KernelPrinter, op: Operation) -> None:
     """Handle fptoui: toward zero, held in the bits of an integer."""
     source, result = element_name(op.operands[0].type), element_name(op.results[0].type)
-    lanes = p.lanes(op.operands[0])
+    keeps_nan = _keeps_nan(p, op)
+    lanes = p.atoms(op.operands[0]) if keeps_nan else p.lanes(op.operands[0])
     if source in NARROW_FLOATS:
         lanes = tuple(p.language.convert(lane, source, "f32", p.long_index) for lane in lanes)
     unsigned_name, name = unsigned_type(p, result), p.type_of(result)
-    p.define(op.results[0], [cast_to(name, p.language.float_to_unsigned(unsigned_name, lane)) for lane in lanes])
+    made = [cast_to(name, p.language.float_to_unsigned(unsigned_name, lane)) for lane in lanes]
+    p.define(op.results[0], _zero_for_nan(p, op, lanes, made) if keeps_nan else made)
 
 
 def truncation(p: KernelPrinter, op: Operation) -> None:

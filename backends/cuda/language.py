@@ -236,6 +236,10 @@ class Cuda(Language):
         clamped = Expr(f"min((unsigned){value.at_least(UNARY)}, {limit}u)", ATOM, value.reads)
         return cast_to(type_name, clamped)
 
+    def nan_becomes_zero(self, source: str, result: str, long_index: bool) -> bool:
+        """True from 32 bits to 32 bits or fewer: else `cvt` gives the least integer (PTX ISA 9.0)."""
+        return source != "f64" and not self._is_long(result, long_index)
+
     def _is_long(self, kind: str, long_index: bool) -> bool:
         return kind == "i64" or (kind == "index" and long_index)
 

@@ -420,20 +420,12 @@ class GpuLowering(Lowering):
 
     def _alone(self, plan: BlockPlan, write: Callable[[], None]) -> None:
         """Write so that one thread runs what is the same for all of them, where others would see it done twice."""
-        scopes = {w.place.scope for w in plan.writes}
-        if scopes == {"local"}:
-            write()
-            return
-        threads = [k for k in self.launch.threads if k not in self.arriving]
-        kinds = [k for k in threads if "global" in scopes or k.startswith("threadIdx")]
-        told_apart = {n for e in plan.block.bound.values() for n in e.axes()}
-        asked = predicate_axes(plan)
-        idle = [k for k in kinds if k not in told_apart | asked or is_for_the_first(plan, k, told_apart)]
+        idle = self._idle(plan)
         if not idle:
             write()
             return
-        memory = _own_memory(scopes, idle)
-        if memory:
+        memory = _own_memory({w.place.scope for w in plan.writes}, idle)
+        if memory and not self._keeps_to_itself(plan, idle):
             names = " and ".join(f"'{w.place.name}' in scope {w.place.scope}" for w in plan.writes)
             what = f"what one {memory[0]} writes for all, others have not in {memory[1]}"
             rule = f"block '{plan.name}' writes {names}: {what}"
@@ -444,6 +436,23 @@ class GpuLowering(Lowering):
         test = self.at.conjunction(tests, False)
         assert test is not None
         branch(self.at, test, write)
+
+    def _idle(self, plan: BlockPlan) -> list[str]:
+        """Axes of threads that a statement does not tell apart, and along which the first runs it for the others."""
+        scopes = {w.place.scope for w in plan.writes}
+        if scopes == {"local"}:
+            return []
+        threads = [k for k in self.launch.threads if k not in self.arriving]
+        kinds = [k for k in threads if "global" in scopes or k.startswith("threadIdx")]
+        told_apart = {n for e in plan.block.bound.values() for n in e.axes()}
+        asked = predicate_axes(plan)
+        return [k for k in kinds if k not in told_apart | asked or is_for_the_first(plan, k, told_apart)]
+
+    def _keeps_to_itself(self, plan: BlockPlan, idle: list[str]) -> bool:
+        """True where nobody but the same threads asks for the memory of their own that a statement writes."""
+        own = {w.buffer for w in plan.writes if w.place.scope != "global"}
+        others = [p for p in self.plans.values() if own & {a.buffer for a in (*p.loads.values(), *p.writes)}]
+        return all(self._idle(other) == idle and not joins_threads(other) for other in others)
 
 
 ATOM_BYTES = 1024

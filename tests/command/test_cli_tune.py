@@ -208,6 +208,7 @@ WRONG = {
     "mine.py:dense": "mine.py has no template 'dense'; it has by_another_name, tiled",
     "nowhere.py:tiled": "there is no file nowhere.py",
     "no_such_module:tiled": "no_such_module cannot be run: ModuleNotFoundError: No module named 'no_such_module'",
+    "held:tiled": "held has no template 'tiled'; it has none",
     "wrong.py:tiled": "wrong.py:2 cannot be run: ZeroDivisionError: division by zero",
 }
 
@@ -217,6 +218,8 @@ def test_a_template_of_ones_own_that_is_not_there_is_a_sentence(own: Path, given
     registry._TEMPLATES.pop("tiled", None)
     registry._TEMPLATES.pop("by_another_name", None)
     (own / "wrong.py").write_text("one = 1\none / 0\n")
+    (own / "held").mkdir()
+    (own / "held" / "__init__.py").touch()
     assert call("tune", given, "--args", "16,24") == (2, "", f"loopwright: {WRONG[given]}\n")
 
 

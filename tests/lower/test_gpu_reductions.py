@@ -7,6 +7,7 @@ from lowered_runs import exact_inputs
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
+import loopwright as lw
 from loopwright import te, topi
 from loopwright.dialects import kernel
 from loopwright.dialects.buffers import scope_of
@@ -183,3 +184,20 @@ def test_the_tail_of_fused_axes_holds_no_sum_in_registers_back() -> None:
     module = check([data, weight, conv], steps)
     kept = [op for op in module.walk() if isinstance(op, kernel.StoreOp) and scope_of(op.buffer) == "local"]
     assert kept and not any(isinstance(op.parent_op(), scf.IfOp) for op in kept)
+
+
+@pytest.mark.parametrize("threads", [64, 256])
+def test_places_of_few_results_are_found_by_the_first_thread_which_keeps_their_keys(threads: int) -> None:
+    """No thread is told apart, and what is written is partly in global memory, partly in the first one's registers."""
+    x = te.placeholder((1, 2, 5), "float16", name="x")
+    sch = lw.Schedule([x, topi.argmax(x, 2)], target="cuda model=h200")
+    sch.split("T_argmax", "ax1", [0, 2])
+    sch.reorder("T_argmax", ["ax0", "ax10", "k2", "ax11"])
+    sch.fuse("T_argmax", ["ax0", "ax10"])
+    sch.split("T_argmax", "ax0_ax10", [0, threads])
+    sch.bind("T_argmax", "ax0_ax100", "blockIdx.x")
+    sch.bind("T_argmax", "ax0_ax101", "threadIdx.x")
+    sch.set_scope("T_argmax", "local", buffer="T_argmax1")
+    sch.vectorize("T_argmax", "ax11")
+    data = np.array([[[1, np.nan, 3, np.nan, 5], [-0.0, 0, -1, 0, -2]]], "float16")
+    assert np.array_equal(lw.interpret(sch, data), [[1, 0]])

@@ -65,7 +65,10 @@ def test_first_guesses_work(folder: Path, monkeypatch: pytest.MonkeyPatch, built
     assert [task.name for task in tasks] == ["T_matmul"] * 2 and tasks[0].workload_key == tasks[1].workload_key
     assert lw.SearchTask("reg", (4, 4), T).name == "reg" and lw.SearchTask("matmul", target=T).flops == 2 * 512**3
     assert lw.Schedule(c).blocks == ["T_matmul"]
-    assert lw.Schedule(c).split(c, "i", [None, np.int64(4)]) == lw.Schedule(c).split(c, "i", [None, 4]) == ["i0", "i1"]
+    for factors in ([None, 4], [None, np.int64(4)], [None, np.array(4)], np.array([128, 4])):
+        assert lw.Schedule(c).split(c, "i", factors) == ["i0", "i1"]
+    assert topi.sum(a, np.int64(1)).shape == topi.sum(a, 1).shape
+    assert topi.nn.softmax(a, np.array(-1)).shape == a.shape
     for kernel in (lw.build(c, T), lw.build([a, b, c], T)):
         np.testing.assert_allclose(kernel(x + 1, x + 1), 8.0)
     assert lw.extract_tasks("relu.onnx", T) == ([], [])

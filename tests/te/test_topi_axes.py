@@ -218,6 +218,15 @@ def test_the_first_nan_is_beyond_every_number(name: str, dtype: str) -> None:
     np.testing.assert_array_equal(found, getattr(np, name)(rows, 1))
 
 
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_places_of_truth_values(name: str) -> None:
+    """The first that is true, or false, as in NumPy."""
+    rows = np.array([[0, 1, 1], [0, 0, 0], [1, 0, 1], [1, 1, 1]], bool)
+    x = te.placeholder(rows.shape, "bool", "x")
+    (found,) = run_te(te.create_module([x, getattr(topi, name)(x, 1)]), [rows])
+    np.testing.assert_array_equal(found, getattr(np, name)(rows, 1))
+
+
 def test_argmax_over_several_axes() -> None:
     check(
         lambda x: topi.argmax(x, (0, 2)),
