@@ -117,7 +117,9 @@ def measuring(
     if isinstance(given, MeasureOptions):
         return given
     if given is not None and not isinstance(given, MeasureOption):
-        expected = "what lw.measure_option(builder, runner) returns, lw.MeasureOptions(...) or None"
+        expected = (
+            "what lw.measure_option(builder, runner) returns, lw.MeasureOptions(...), None or (tuners) a function"
+        )
         raise TypeError(f"options of measuring are {expected}, got {type(given).__name__}")
     return (given or MeasureOption(builder, runner)).options(usual)
 

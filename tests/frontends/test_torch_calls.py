@@ -17,6 +17,7 @@ from torch_models import model  # noqa: E402
 from torch_watched import Watched, close  # noqa: E402
 
 import loopwright as lw  # noqa: E402
+from loopwright.frontends.torch.errors import TorchImportError  # noqa: E402
 from loopwright.frontends.torch.region import Region  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
@@ -306,3 +307,13 @@ def test_an_example_may_be_one_tensor() -> None:
     """A tuple of a tensor would be its samples."""
     module, x = torch.nn.Linear(4, 3), torch.randn(2, 4)
     assert torch.allclose(lw.torch.optimize(module, x)(x), module(x), atol=1e-5)
+
+
+def test_examples_that_are_no_inputs_are_refused() -> None:
+    with pytest.raises(TypeError, match="optimize takes a tuple of example inputs, got int"):
+        lw.torch.optimize(None, 3)  # type: ignore[arg-type]
+
+
+def test_a_missing_program_is_a_sentence() -> None:
+    with pytest.raises(TorchImportError, match=r"program 'no\.pt2' cannot be imported: No such file or directory"):
+        lw.from_exported("no.pt2")

@@ -2,7 +2,6 @@
 
 from loopwright.frontends.mlir.errors import MlirImportError
 from loopwright.frontends.onnx.errors import OnnxImportError
-from loopwright.frontends.torch.errors import TorchImportError
 from loopwright.graph.runtime.reading import PackageError
 from loopwright.search.records.file import RecordError
 
@@ -30,12 +29,6 @@ CALLS: list[tuple[str, type[Exception], str]] = [
     ),
     ("net.output(3)", TypeError, "network 'n': a tensor of the network is wanted, got int"),
     ("lw.compile(lw.Network('m'), T)", ValueError, "network 'm' has no output: name its results by net.output(...)"),
-    (
-        "lw.from_exported('no.pt2')",
-        TorchImportError,
-        "program 'no.pt2' cannot be imported: No such file or directory",
-    ),
-    ("lw.torch.optimize(None, 3)", TypeError, "optimize takes a tuple of example inputs, got int"),
     ("lw.sketch_rules('llvm')", TypeError, "sketch_rules takes a Target, as lw.resolve_target('llvm') gives, got str"),
     ("lw.compile(5, T)", TypeError, "5 is no network: give the path of a model (.onnx), or what lw.from_onnx,"),
     ("lw.compile(mm, T)", TypeError, " network: give the path of a model (.onnx), or"),
