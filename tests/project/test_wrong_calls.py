@@ -67,8 +67,8 @@ def test_first_guesses_work(folder: Path, monkeypatch: pytest.MonkeyPatch, built
     assert lw.Schedule(c).blocks == ["T_matmul"]
     for factors in ([None, 4], [None, np.int64(4)], [None, np.array(4)], np.array([128, 4])):
         assert lw.Schedule(c).split(c, "i", factors) == ["i0", "i1"]
-    assert topi.sum(a, np.int64(1)).shape == topi.sum(a, 1).shape
-    assert topi.nn.softmax(a, np.array(-1)).shape == a.shape
+    assert topi.sum(a, np.int64(1)).shape == topi.sum(a, 1).shape  # type: ignore[arg-type]
+    assert topi.nn.softmax(a, np.array(-1)).shape == a.shape  # type: ignore[arg-type]
     for kernel in (lw.build(c, T), lw.build([a, b, c], T)):
         np.testing.assert_allclose(kernel(x + 1, x + 1), 8.0)
     assert lw.extract_tasks("relu.onnx", T) == ([], [])

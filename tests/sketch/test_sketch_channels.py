@@ -195,7 +195,9 @@ def test_short_runs_of_filters_from_far_are_charged(filters: int, is_far: bool) 
         for end, value in (wanted | {"rc_block": block}).items():
             place = names.index(f"compute_{end}")
             row[place] = sketch.holes[place].choices.index(value)
-        (seconds[block],) = sketch.estimate(row[None])
+        estimates = sketch.estimate(row[None])
+        assert estimates is not None
+        (seconds[block],) = estimates
     begun = FAR_RUN_CYCLES * filters * (1024 / 64 - 1) / CYCLES_PER_S
     assert bool(seconds[8] - seconds[128] > 0.4 * begun) is is_far  # arithmetic hides a part
 
