@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -241,12 +241,7 @@ class LoadedSymbols:
 
 
 def kept_function(source: str, symbol: str, kind: Callable[[int], Made]) -> Made:
-    """Return a function of LLVM IR text, as a ctypes type makes it of an address; it stays until the process ends."""
-    return kept_functions(source, {symbol: kind})[0]
-
-
-def kept_functions(source: str, kinds: Mapping[str, Callable[[int], Made]]) -> list[Made]:
-    """Return functions of one LLVM IR text, by their symbols and what makes them of addresses.
+    """Return a function of LLVM IR text, as a ctypes type makes it of an address; it stays until the process ends.
 
     Its object code is kept on disk: that of what runs programs and changes rows takes 45 ms to make, 3 to load.
     """
@@ -260,6 +255,6 @@ def kept_functions(source: str, kinds: Mapping[str, Callable[[int], Made]]) -> l
     else:
         object_code = compile_text(source).object_code
         store.put(key, "", object_code)
-    code = LoadedSymbols(object_code, (*kinds,))
+    code = LoadedSymbols(object_code, (symbol,))
     code.keep()
-    return [kind(code.addresses[symbol]) for symbol, kind in kinds.items()]
+    return kind(code.addresses[symbol])

@@ -41,6 +41,12 @@ class _Writer(FunctionText):
         self.start_block(then)
         return end
 
+    def if_needed(self, value: str, compared: str, name: str) -> str:
+        """Begin what is done where a value is needed, and is a column (`eq`) or none (`ne`)."""
+        needed = self.put(f"icmp sge i64 {self.number('%last', value)}, 0")
+        of_kind = self.put(f"icmp {compared} i64 {self.entry(value, 0)}, {COLUMN}")
+        return self.if_so(self.put(f"and i1 {needed}, {of_kind}"), name)
+
     def end_of(self, label: str) -> None:
         """End what is done under a condition."""
         self.do(f"br label %{label}")
@@ -70,9 +76,7 @@ def source() -> str:
     f.do("store i64 0, ptr %unused")
     _mark_needed(f)
     value = f.loop("column", f.block, "%known", "columns.end")
-    needed = f.put(f"icmp sge i64 {f.number('%last', value)}, 0")
-    is_column = f.put(f"icmp eq i64 {f.entry(value, 0)}, {COLUMN}")
-    end = f.if_so(f.put(f"and i1 {needed}, {is_column}"), "own")
+    end = f.if_needed(value, "eq", "own")
     place = f.next_of(columns)
     f.keep(place, "%slots", value)
     f.keep(value, "%columns", place)
@@ -95,9 +99,7 @@ def _mark_needed(f: _Writer) -> None:
     f.start_block("outputs.end")
     step = f.loop("back", f.block, "%known", "back.end")
     value = f.put(f"sub i64 {f.put('sub i64 %known, 1')}, {step}")
-    needed = f.put(f"icmp sge i64 {f.number('%last', value)}, 0")
-    computed = f.put(f"icmp ne i64 {f.entry(value, 0)}, {COLUMN}")
-    end = f.if_so(f.put(f"and i1 {needed}, {computed}"), "needed")
+    end = f.if_needed(value, "ne", "needed")
     for operand in range(1, ENTRY):
         used = f.entry(value, operand)
         known = f.if_so(f.put(f"icmp sge i64 {used}, 0"), "used")
@@ -113,11 +115,9 @@ def _mark_needed(f: _Writer) -> None:
 def _write_operations(f: _Writer, own: str, operations: str, slots: str, constants: str) -> None:
     """Give slots to what is computed, in its order; constants have their new numbers below zero for now."""
     value = f.loop("value", f.block, "%known", "values.end")
-    needed = f.put(f"icmp sge i64 {f.number('%last', value)}, 0")
-    number = f.entry(value, 0)
-    end = f.if_so(f.put(f"and i1 {needed}, {f.put(f'icmp ne i64 {number}, {COLUMN}')}"), "computed")
+    end = f.if_needed(value, "ne", "computed")
     first = f.put(f"mul i64 {f.next_of(operations)}, {ENTRY + 1}")
-    f.keep(number, "%code", first)
+    f.keep(f.entry(value, 0), "%code", first)
     for operand in range(1, ENTRY):
         _write_operand(f, value, f.entry(value, operand), own, constants)
         f.keep(f.put("load i64, ptr %place"), "%code", f.put(f"add i64 {first}, {operand}"))

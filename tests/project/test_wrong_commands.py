@@ -484,10 +484,7 @@ COMMANDS = [
         "compile relu.onnx -o mine.lw",
         "cannot write mine.lw: it is there already and is no compiled network, so it is left",
     ),
-    (
-        "tune text.txt:x --args 1",
-        "a template of your own is in a file of Python (.py) or a module, got text.txt",
-    ),
+    ("tune text.txt:x --args 1", "a template of your own is in a file of Python (.py) or a module, got text.txt"),
     ("tune :x --args 1", "a template of your own is FILE.py:NAME or MODULE:NAME, got ':x'"),
 ]
 
