@@ -124,12 +124,13 @@ def conversion(p: KernelPrinter, op: Operation) -> None:
         minus, zero = p.literal(-1, result), p.literal(0, result)
         p.define(op.results[0], [ternary(lane, minus, zero) for lane in lanes])
         return
-    if _keeps_nan(p, op):
+    keeps_nan = _keeps_nan(p, op)
+    if keeps_nan:
         lanes = p.atoms(op.operands[0])
         if source in NARROW_FLOATS:
             lanes, source = tuple(p.language.convert(lane, source, "f32", p.long_index) for lane in lanes), "f32"
     made = [p.language.convert(lane, source, result, p.long_index) for lane in lanes]
-    p.define(op.results[0], _zero_for_nan(p, op, lanes, made) if _keeps_nan(p, op) else made)
+    p.define(op.results[0], _zero_for_nan(p, op, lanes, made) if keeps_nan else made)
 
 
 def _keeps_nan(p: KernelPrinter, op: Operation) -> bool:

@@ -125,17 +125,12 @@ def _finished(draft: Draft, name: str, module: ModuleOp, target: Target, nests: 
         unseen=draft.unseen > 0,
         tensorized=any(part.startswith(Tensorize.name) for part in draft.parts),
         formulas=draft.formulas,
-        written_as_seen=partial(_written_as_seen, draft, name) if draft.seen or draft.rest is not None else None,
+        written_as_seen=partial(written, as_seen=True) if draft.seen or draft.rest is not None else None,
     )
 
 
-def _written(draft: Draft, name: str) -> str:
+def _written(draft: Draft, name: str, as_seen: bool = False) -> str:
+    """The template of a sketch, or that with the steps that the cost model that ships has seen."""
     if not draft.finish():
         raise RefusedSketchError(name)
-    return draft.template
-
-
-def _written_as_seen(draft: Draft, name: str) -> str:
-    if not draft.finish():
-        raise RefusedSketchError(name)
-    return draft.seen_template
+    return draft.seen_template if as_seen else draft.template
