@@ -34,6 +34,7 @@ class Cpu:
 
     def tiled(self, cfg: Config, workload: Workload) -> Schedule:
         made = start(cfg, workload)
+        _require_loops(made, self.row, self.column, *self.reduce)
         outer, packed = _those_in(made, self.outer), _those_in(made, self.packed)
         return _cpu.tiled(cfg, made, outer, self.row, self.column, self.reduce, packed)
 
@@ -48,11 +49,21 @@ class Gpu:
 
     def tiled(self, cfg: Config, workload: Workload) -> Schedule:
         made = start(cfg, workload)
+        _require_loops(made, *self.spatial, *self.reduce)
         return _gpu.tiled(cfg, made, self.spatial, self.reduce, _those_in(made, self.outer))
 
     def tiled_for_mali(self, cfg: Config, workload: Workload) -> Schedule:
         made = start(cfg, workload)
+        _require_loops(made, *self.spatial, *self.reduce)
         return _mali.tiled(cfg, made, self.spatial, self.reduce, _those_in(made, self.outer))
+
+
+def _require_loops(made: Computation, *names: str) -> None:
+    """ValueError where a computation lacks loops that are tiled, as a transposed convolution of one pixel does."""
+    missing = [name for name in names if name not in made.loops]
+    if missing:
+        has = ", ".join(made.loops)
+        raise ValueError(f"the template tiles loop '{missing[0]}', the computation has {has} alone")
 
 
 def _those_in(made: Computation, names: Sequence[str]) -> list[str]:

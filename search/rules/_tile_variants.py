@@ -106,13 +106,19 @@ class Variant:
 def is_product(anchor: Anchor, target: Target) -> bool:
     """True for products of two matrices, also in batches, but for those of few rows: dot products may be.
 
-    One row is among them, which may be in no axis: a vector times a matrix along whose rows it is added up.
+    One row is among them, which may be in no axis: a vector times a matrix along whose rows it is added up. Few columns
+    are not, whose weights are packed in no time: dot products are beside them, and seemed near, as other estimates have
+    twice what these tiles take (256 x 2047 to 29 0.63 ms for 0.31). Of 96 such products, drawn by two seeds, 42 are
+    chosen otherwise, and take 0.87 of the time in geometric mean, 0.49 to 1.23 (one core of a Zen 4), of 96 by two
+    others 34 and 0.78, 0.38 to 1.27 (an Emerald Rapids).
     """
     found = contraction_of(anchor)
     if found is None or anchor.pads or not (found.reads_plain and found.columns):
         return False
     wide = anchor.wide_operand(Operand.is_next_along)
-    return wide is None or anchor.kept_results(wide) > MOST_ROWS or rows_as_lanes(anchor, target) is not None
+    if wide is None or wide is found.a or anchor.kept_results(wide) > MOST_ROWS:
+        return True
+    return rows_as_lanes(anchor, target) is not None
 
 
 def _panel_stays(anchor: Anchor, target: Target) -> bool:

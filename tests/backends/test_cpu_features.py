@@ -150,3 +150,27 @@ def test_the_key_of_kept_kernels_has_the_features(own_cache: Path, monkeypatch: 
             build_all(backend, jobs, processes=1)
     finally:
         device.machine.cache_clear()
+
+
+UNROLLED = ",".join(
+    f'lw-unroll{{block="compute" loop="{loop}"}}' for loop in ("rc1", "ry2", "rx2", "ff2", "yy2", "xx2")
+)
+WIDE_WINDOW = f"""lw-lower-te-to-loop,lw-split{{block="compute" loop="xx" factors=0,2,1,16}},
+lw-split{{block="compute" loop="ff" factors=0,8,8}},lw-split{{block="compute" loop="yy" factors=0,4,2}},
+lw-split{{block="compute" loop="rc" factors=0,1}},lw-split{{block="compute" loop="ry" factors=0,3,4}},
+lw-split{{block="compute" loop="rx" factors=0,3,4}},
+lw-reorder{{block="compute" loops="nn","ff0","yy0","xx0","ry0","rx0","xx1","ff1","yy1","rc0","ry1","rx1",
+"rc1","ry2","rx2","ff2","yy2","xx2","xx3"}},
+lw-fuse{{block="compute" loops="ff0","yy0","xx0"}},lw-vectorize{{block="compute" loop="xx3"}},{UNROLLED},
+lw-set-scope{{block="compute" scope="local"}},lw-reverse-compute-at{{block="T_relu" loop="ff0_yy0_xx0"}}"""
+"""Tiles of 8 filters by 2 rows of a vector, of 4 x 4 taps at a time."""
+
+
+@only_x86
+def test_no_vector_of_a_wide_window_goes_to_the_stack_on_a_zen_4() -> None:
+    """By the latencies that LLVM has for it 61 did, in the innermost loop."""
+    assert cpu_for("znver5").tune == cpu_for("znver4").tune == "znver3"
+    data, kernel = te.placeholder((1, 3, 40, 40), name="data"), te.placeholder((64, 3, 9, 9), name="kernel")
+    tensors = [data, kernel, topi.nn.relu(topi.nn.conv2d_nchw(data, kernel))]
+    made = lw.SearchTask(tensors, target="llvm model=znver4 cores=1").build(WIDE_WINDOW.replace("\n", ""))
+    assert not re.findall(r"vmov\w+\s+%zmm\d+, -?\d*\(%rsp\)", made.assembly)

@@ -66,3 +66,23 @@ def test_products_are_those_of_a_phase_and_not_of_zeros_between_pixels(window: i
     height = 8 * stride if window <= stride else 7 * stride + window
     rows = -(-height // stride) * stride
     assert task.compute_dag.flops == 2 * 5 * 6 * rows * rows * taps
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_one_pixel_is_multiplied_by_each_tap_once(channels_last: bool) -> None:
+    """Each result was a sum of all taps, of which all but one met padding: 12 times as long for a batch of 16."""
+    rng = np.random.default_rng(1)
+    x, w = rng.integers(-9, 9, (3, 5, 1, 1)).astype("float32"), rng.integers(-9, 9, (5, 6, 4, 3)).astype("float32")
+    expected, operator = conv2d_transpose_nchw_python(x, w, (2, 2), (0, 0, 0, 0), (0, 0)), topi.nn.conv2d_transpose_nchw
+    if channels_last:
+        operator, expected = topi.nn.conv2d_transpose_nhwc, np.moveaxis(expected, 1, -1)
+        x, w = np.ascontiguousarray(np.moveaxis(x, 1, -1)), np.ascontiguousarray(w.transpose(2, 3, 0, 1))
+    data, kernel = te.placeholder(x.shape, name="data"), te.placeholder(w.shape, name="kernel")
+    task = lw.SearchTask([data, kernel, operator(data, kernel, 2)], target="llvm cores=1")
+    assert task.compute_dag.flops == 2 * 3 * 5 * 6 * 4 * 3
+    np.testing.assert_array_equal(task.build(task.default_schedule)(x, w), expected)
+
+
+def test_templates_say_which_loops_one_pixel_has_not() -> None:
+    with pytest.raises(ValueError, match="tiles loop 'ry', the computation has nn, yy, xx, ff, rc alone"):
+        lw.TemplateTask("conv2d_transpose_nhwc_cpu", (1, 1, 1, 8, 16, 4, 4), target="llvm cores=1")

@@ -11,7 +11,9 @@ from ...te.errors import format_shape
 from ...te.expr import Expr
 from ...te.reduce import Reduce
 from ..arguments import Ints, Padding, padding_of, require_rank, spread
+from ..transform import reshape
 from .convolution import accumulator_type, named_output
+from .dense import matmul
 from .pad import pad
 
 
@@ -27,7 +29,8 @@ def conv2d_transpose_nchw(
     """data (N, CI, H, W), kernel (CI, CO / groups, KH, KW) -> (N, CO, OH, OW).
 
     OH = (H - 1) * stride - padding (before and after) + KH + output_padding: the gradient of a convolution. With
-    a stride it is made phase by phase, (N, CO, SH, SW, rows, columns): no product is with a zero between pixels.
+    a stride it is made phase by phase, (N, CO, SH, SW, rows, columns): no product is with a zero between pixels. Of one
+    pixel, all of whose results are asked for, it is a product of matrices, (N, CI) and (CI, CO * KH * KW).
     """
     operator = "conv2d_transpose_nchw"
     return _transposed(operator, data, kernel, stride, padding, output_padding, groups, out_dtype, False)
@@ -77,6 +80,8 @@ def _transposed(
         )
     shape = (batch, per_group * groups, *phases.output)
     dtype, depth = accumulator_type(data.dtype, out_dtype), channels // groups
+    if set(extents) == {1} and groups == 1 and phases.output == phases.window:
+        return _of_one_place(data, kernel, dtype, channels_last)
     moved = phases.shifted(data, 1 if channels_last else 2)
     taps = phases.filled(kernel, 0 if channels_last else 2)
     rc = reduce_axis((0, depth), "rc")
@@ -109,6 +114,24 @@ def _transposed(
             ("nn", "ff", "py", "px", "yy", "xx"),
         )
     return phases.joined(parts, channels_last)
+
+
+def _of_one_place(data: Tensor, kernel: Tensor, dtype: str, channels_last: bool) -> Tensor:
+    """One pixel's channels times the kernel: no result adds up more than one tap, all others would meet padding."""
+    if channels_last:
+        rc = reduce_axis((0, data.shape[-1]), "rc")
+        height, width, _, filters = kernel.shape
+        return named_output(
+            data.shape[0],
+            filters,
+            (height, width),
+            lambda n, f, at: sum(data[n, 0, 0, rc].astype(dtype) * kernel[(*at, rc, f)].astype(dtype), axis=rc),
+            True,
+        )
+    batch, channels = data.shape[:2]
+    weights = reshape(kernel, (channels, prod(kernel.shape[1:])))
+    result = matmul(reshape(data, (batch, channels)), weights, out_dtype=dtype)
+    return reshape(result, (batch, *kernel.shape[1:]))
 
 
 def _phases(
