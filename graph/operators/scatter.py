@@ -58,6 +58,46 @@ def _scatter_elements(
     return result
 
 
+def _scatter_slices(data: Tensor, places: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
+    """data, with updates[..., k, ...] as the slice at places[k] of an axis; the last of several; none out of range.
+
+    Places are told once for each slice, and not once for each element.
+    """
+    place = one_axis("scatter_slices", axis, data.ndim)
+    (count,) = places.shape if places.ndim == 1 else (-1,)
+    if updates.shape != (*data.shape[:place], count, *data.shape[place + 1 :]):
+        raise ShapeError(
+            f"scatter_slices: updates {format_shape(updates.shape)} must be slices of axis {place} of data "
+            f"{format_shape(data.shape)}, as many as places {format_shape(places.shape)} are"
+        )
+
+    def wanted(k: Any, i: Expr) -> Any:
+        return places[k] == te.cast(i, places.dtype)
+
+    if count == 1:  # no search, and one kernel
+        zero = te.const(0, "int32")
+        made: Tensor = compute(
+            data.shape,
+            lambda *i: te.select(wanted(zero, i[place]), updates[(*i[:place], zero, *i[place + 1 :])], data[i]),
+            "T_scatter",
+        )
+        return made
+    k = reduce_axis((0, count), "k")
+    never = te.const(-1, "int32")
+    last: Tensor = compute(
+        data.shape[place : place + 1],
+        lambda i: te.max(te.select(wanted(k, i), te.cast(k, "int32"), never), axis=k),
+        "scatter_last",
+    )
+
+    def element(*i: Expr) -> Any:
+        found = last[i[place]]
+        return te.select(found >= 0, updates[(*i[:place], found, *i[place + 1 :])], data[i])
+
+    result: Tensor = compute(data.shape, element, "T_scatter")
+    return result
+
+
 def _cumprod(data: Tensor, *, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """The product of the elements up to each along an axis, without it where `exclusive`, from the end in `reverse`."""
     return topi.cumprod(data, axis, exclusive, reverse)
@@ -69,5 +109,6 @@ def _cumsum(data: Tensor, *, axis: int = 0, exclusive: bool = False, reverse: bo
 
 
 scatter_elements = Operator(_scatter_elements, Kind.OPAQUE)
+scatter_slices = Operator(_scatter_slices, Kind.OPAQUE)
 cumprod = Operator(_cumprod, Kind.OPAQUE)
 cumsum = Operator(_cumsum, Kind.OPAQUE)
