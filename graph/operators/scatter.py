@@ -19,7 +19,8 @@ def _scatter_elements(
 ) -> Tensor:
     """data, with updates[..., k, ...] at place indices[..., k, ...] of an axis; the last of several, or all joined.
 
-    Each element looks at all updates of its row: as many steps as the axis of `updates` is long.
+    Each element looks at all updates of its row: as many steps as the axis of `updates` is long. It reads the last one
+    that is of it, where it is not joined.
     """
     place = one_axis("scatter_elements", axis, data.ndim)
     if indices.shape != updates.shape or indices.ndim != data.ndim or reduction not in _MODES:
@@ -44,9 +45,12 @@ def _scatter_elements(
 
     if reduction == "none":
         last = reduced("scatter_last", te.max, lambda k, *_: te.cast(k, "int32"), te.const(-1, "int32"))
-        zero = te.const(0, data.dtype)
-        new = reduced("scatter_value", te.sum, lambda k, u, i: te.select(last[i] == k, u, zero), zero)
-        result: Tensor = compute(data.shape, lambda *i: te.select(last[i] >= 0, new[i], data[i]), "T_scatter")
+
+        def written(*i: Expr) -> Any:
+            found, inside = last[i], [i[d] < n for d, n in within]
+            return te.select(te.all(*inside, found >= 0), updates[(*i[:place], found, *i[place + 1 :])], data[i])
+
+        result: Tensor = compute(data.shape, written, "T_scatter")
         return result
     neutral = {"add": te.const(0, data.dtype), "mul": te.const(1, data.dtype)}
     joined = {"add": te.sum, "mul": te.prod, "max": te.max, "min": te.min}[reduction]

@@ -110,7 +110,7 @@ def test_weights_of_four_bits(zeros: str, depth: int, block: int) -> None:
 def test_data_made_bytes_in_each_run(bias: bool) -> None:
     x, w = drawn(3, 8), RANDOM.integers(-127, 128, (8, 5), dtype=np.int8)
     last = [drawn(5)] if bias else []
-    proto = model("DynamicQuantizeMatMul", [x, w, np.float32([0.02]), np.int8([0]), *last])
+    proto = model("DynamicQuantizeMatMul", [x, w, np.array([0.02], np.float32), np.array([0], np.int8), *last])
     agrees(proto, x, 1e-5)
     made = str(lw.from_onnx(proto).transform("lw-graph-simplify,cse,lw-graph-integer-products,dce"))
     assert "tensor<8x5xi16>) -> tensor<3x5xi32>" in made  # a product of integers

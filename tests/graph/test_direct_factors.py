@@ -40,7 +40,7 @@ def decode(heads: int, shared: int, cached: int, turned: bool, mask: bool = True
         scores = net.add(scores, net.input("mask", (2, 1, 1, cached)))
     weights = net.reshape(net.softmax(scores, axis=3), shape=(2 * heads, 1, cached))
     net.output(net.reshape(net.batch_matmul(weights, v), shape=(2, heads, 1, 8)))
-    return net  # type: ignore[no-any-return]
+    return net
 
 
 @pytest.mark.parametrize(("heads", "shared"), [(4, 2), (6, 1), (3, 3)])
