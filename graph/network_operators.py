@@ -317,6 +317,16 @@ class NetworkOperators(AnchorOperators[ValueT]):
             reduction: str = ...,
             label: Tag = ...,
         ) -> ValueT: ...
+        def scatter_slices(
+            self,
+            data: Operand[ValueT],
+            places: Operand[ValueT],
+            updates: Operand[ValueT],
+            /,
+            *,
+            axis: int = ...,
+            label: Tag = ...,
+        ) -> ValueT: ...
         def shift_left(self, a: Operand[ValueT], b: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def shift_right(self, a: Operand[ValueT], b: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...
         def sigmoid(self, data: Operand[ValueT], /, *, label: Tag = ...) -> ValueT: ...

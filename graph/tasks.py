@@ -80,7 +80,7 @@ def _groups(target: Target) -> str:
             return found.replace("lw-graph-fuse", f"lw-graph-fuse{{{chains}}}")
         return found.replace("lw-graph-fuse", f"{_FLAT.format(1)},lw-graph-fuse{{attention_tile={tile} {chains}}}")
     lanes = target.vector_bytes // FLOAT32_BYTES
-    found = GROUPED.replace("lw-graph-skip-padding", "lw-graph-skip-padding{by_taps=true}")
+    found = GROUPED.replace("lw-graph-skip-padding", "lw-graph-direct-factors,lw-graph-skip-padding{by_taps=true}")
     if lanes < 2:
         return found.replace("lw-graph-fuse", "lw-graph-place-joins,lw-graph-fuse")
     fuse = f"lw-graph-fuse{{attention_rows={lanes} gathered={lanes}}}"

@@ -15,6 +15,8 @@ Converter = Callable[[Node], Any]
 
 STANDARD = ("", "ai.onnx")
 """Names of ONNX's own domain."""
+_MICROSOFT, _ALSO_MICROSOFT = "com.microsoft", ("DequantizeLinear", "Gelu", "QuantizeLinear")
+"""onnxruntime's domain, and operators of it that are ONNX's own: from before ONNX had them, or had their types."""
 
 
 @cache
@@ -38,4 +40,5 @@ def has_converter(domain: str, operator: str) -> bool:
     if operator not in converters():
         return False
     module = importlib.import_module(converters()[operator].__module__)
-    return domain == module.DOMAIN if hasattr(module, "DOMAIN") else domain in STANDARD
+    own = (module.DOMAIN,) if hasattr(module, "DOMAIN") else STANDARD
+    return domain in own or (domain == _MICROSOFT and operator in _ALSO_MICROSOFT)

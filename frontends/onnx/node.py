@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -96,6 +96,10 @@ class Node:
     def get(self, attribute: str, default: Any = None) -> Any:
         """Return an attribute."""
         return self.attributes.get(attribute, default)
+
+    def of(self, *values: Value) -> Node:
+        """Return the node with other inputs."""
+        return replace(self, operands=values, names=[""] * len(values))
 
     def apply(self, operator: str, *tensors: Any, **options: Any) -> Value:
         """Add an operator of the network, named after this node."""

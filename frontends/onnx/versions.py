@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ...backends.forkable import ForkableLock
 from ...graph.chosen_schedules import UntunedWarning
 from ...graph.compiler import compile as compile_network
+from ...graph.runtime.on_arrays import OnArrays
 from .errors import NeedsInputsError, OnnxImportError
 from .importer import from_onnx
 from .model import inputs_of
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from ...graph.network import Network
-    from ...graph.runtime.executor import Executor
     from ...graph.runtime.network import CompiledNetwork
 
 Array = npt.NDArray[Any]
@@ -43,47 +43,44 @@ class Versions:
         self.model, self.target, self.options, self.most = model, target, dict(options), most
         self.names = [info.name for info in inputs_of(model.graph)]
         self.latest: CompiledNetwork | None = None
-        self._executors: dict[Any, Executor] = {}
+        self._made: dict[Any, OnArrays] = {}
         self._fixed: set[str] = set()
         self._lock = ForkableLock()
         self._net = importable(model)
 
     def __len__(self) -> int:
-        return len(self._executors)
+        return len(self._made)
 
     def compile_known(self) -> None:
         """Compile a version now if the model says all shapes."""
         if self._net is not None:
             with self._lock:
-                self._executor({n: np.empty(v.shape, v.dtype) for n, v in self._net.inputs.items()})
+                self._version({n: np.empty(v.shape, v.dtype) for n, v in self._net.inputs.items()})
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
         """Return all outputs for all inputs by name."""
         with self._lock:
-            executor = self._executor({name: feeds[name] for name in self.names})
-            for name in executor.input_names:
-                executor.set_input(name, feeds[name])
-            executor.run()
-            return [executor.get_output(number) for number in range(len(self.model.graph.output))]
+            given = {name: feeds[name] for name in self.names}
+            return self._version(given)(given)[: len(self.model.graph.output)]
 
-    def _executor(self, feeds: Mapping[str, Array]) -> Executor:
-        found = self._executors.pop(self._key(feeds), None)
+    def _version(self, feeds: Mapping[str, Array]) -> OnArrays:
+        found = self._made.pop(self._key(feeds), None)
         if found is None:
             found = self._compile(feeds)
-        self._executors[self._key(feeds)] = found  # compiling may find inputs to be constants
-        while self.most is not None and len(self._executors) > self.most:
-            del self._executors[next(iter(self._executors))]
+        self._made[self._key(feeds)] = found  # compiling may find inputs to be constants
+        while self.most is not None and len(self._made) > self.most:
+            del self._made[next(iter(self._made))]
         return found
 
     def _key(self, feeds: Mapping[str, Array]) -> Any:
         return tuple((a.shape, a.tobytes() if n in self._fixed else b"") for n, a in feeds.items())
 
-    def _compile(self, feeds: Mapping[str, Array]) -> Executor:
+    def _compile(self, feeds: Mapping[str, Array]) -> OnArrays:
         net = self._imported(feeds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UntunedWarning)
             self.latest = compile_network(net, self.target, **self.options)
-        return self.latest.executor()
+        return OnArrays(self.latest)
 
     def _imported(self, feeds: Mapping[str, Array]) -> Network:
         """Return the network for inputs of these shapes."""

@@ -19,7 +19,8 @@ def _scatter_elements(
 ) -> Tensor:
     """data, with updates[..., k, ...] at place indices[..., k, ...] of an axis; the last of several, or all joined.
 
-    Each element looks at all updates of its row: as many steps as the axis of `updates` is long.
+    Each element looks at all updates of its row: as many steps as the axis of `updates` is long. It reads the last one
+    that is of it, where it is not joined.
     """
     place = one_axis("scatter_elements", axis, data.ndim)
     if indices.shape != updates.shape or indices.ndim != data.ndim or reduction not in _MODES:
@@ -44,9 +45,12 @@ def _scatter_elements(
 
     if reduction == "none":
         last = reduced("scatter_last", te.max, lambda k, *_: te.cast(k, "int32"), te.const(-1, "int32"))
-        zero = te.const(0, data.dtype)
-        new = reduced("scatter_value", te.sum, lambda k, u, i: te.select(last[i] == k, u, zero), zero)
-        result: Tensor = compute(data.shape, lambda *i: te.select(last[i] >= 0, new[i], data[i]), "T_scatter")
+
+        def written(*i: Expr) -> Any:
+            found, inside = last[i], [i[d] < n for d, n in within]
+            return te.select(te.all(*inside, found >= 0), updates[(*i[:place], found, *i[place + 1 :])], data[i])
+
+        result: Tensor = compute(data.shape, written, "T_scatter")
         return result
     neutral = {"add": te.const(0, data.dtype), "mul": te.const(1, data.dtype)}
     joined = {"add": te.sum, "mul": te.prod, "max": te.max, "min": te.min}[reduction]
@@ -55,6 +59,46 @@ def _scatter_elements(
     found = reduced("scatter_joined", joined, lambda k, u, i: u, start)
     join = {"add": lambda x, y: x + y, "mul": lambda x, y: x * y, "max": te.maximum, "min": te.minimum}[reduction]
     result = compute(data.shape, lambda *i: join(data[i], found[i]), "T_scatter")
+    return result
+
+
+def _scatter_slices(data: Tensor, places: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
+    """data, with updates[..., k, ...] as the slice at places[k] of an axis; the last of several; none out of range.
+
+    Places are told once for each slice, and not once for each element.
+    """
+    place = one_axis("scatter_slices", axis, data.ndim)
+    (count,) = places.shape if places.ndim == 1 else (-1,)
+    if updates.shape != (*data.shape[:place], count, *data.shape[place + 1 :]):
+        raise ShapeError(
+            f"scatter_slices: updates {format_shape(updates.shape)} must be slices of axis {place} of data "
+            f"{format_shape(data.shape)}, as many as places {format_shape(places.shape)} are"
+        )
+
+    def wanted(k: Any, i: Expr) -> Any:
+        return places[k] == te.cast(i, places.dtype)
+
+    if count == 1:  # no search, and one kernel
+        zero = te.const(0, "int32")
+        made: Tensor = compute(
+            data.shape,
+            lambda *i: te.select(wanted(zero, i[place]), updates[(*i[:place], zero, *i[place + 1 :])], data[i]),
+            "T_scatter",
+        )
+        return made
+    k = reduce_axis((0, count), "k")
+    never = te.const(-1, "int32")
+    last: Tensor = compute(
+        data.shape[place : place + 1],
+        lambda i: te.max(te.select(wanted(k, i), te.cast(k, "int32"), never), axis=k),
+        "scatter_last",
+    )
+
+    def element(*i: Expr) -> Any:
+        found = last[i[place]]
+        return te.select(found >= 0, updates[(*i[:place], found, *i[place + 1 :])], data[i])
+
+    result: Tensor = compute(data.shape, element, "T_scatter")
     return result
 
 
@@ -69,5 +113,6 @@ def _cumsum(data: Tensor, *, axis: int = 0, exclusive: bool = False, reverse: bo
 
 
 scatter_elements = Operator(_scatter_elements, Kind.OPAQUE)
+scatter_slices = Operator(_scatter_slices, Kind.OPAQUE)
 cumprod = Operator(_cumprod, Kind.OPAQUE)
 cumsum = Operator(_cumsum, Kind.OPAQUE)

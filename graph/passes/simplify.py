@@ -35,9 +35,9 @@ from ._transposes import joined_by_view
 class Simplify(ModulePass):
     """Rewrite operators to simpler ones that mean the same.
 
-    Copies, casts to the same type, reshapes and transposes that change nothing go; chains of them become one, and
-    transposes on both sides of a reshape that keeps the axes apart which they move; a transpose that moves axes of
-    extent 1 only is a reshape; bias_add is an add, the power of 2 a square; a convolution of as many groups as
+    Copies, casts to the same type, reshapes, transposes and broadcasts that change nothing go; chains of them become
+    one, and transposes on both sides of a reshape that keeps the axes apart which they move; a transpose that moves
+    axes of extent 1 only is a reshape; bias_add is an add, the power of 2 a square; a convolution of as many groups as
     channels is depthwise; zeros around what a convolution reads are its own padding. Equal numbers become one;
     arithmetic with a number that changes nothing goes, a sum by its count is a mean, 1 / (1 + exp(-x)) a sigmoid.
     An einsum gives its axes in the order that they are transposed to. A batch of products by one matrix is one
@@ -64,6 +64,10 @@ def _kind(op: ApplyOp) -> str:
 
 def _identity(op: ApplyOp) -> SSAValue:
     return op.inputs[0]
+
+
+def _broadcast_to(op: ApplyOp) -> SSAValue | None:
+    return op.inputs[0] if shape_of(op.inputs[0]) == shape_of(op.outputs[0]) else None
 
 
 def _cast(op: ApplyOp) -> SSAValue | None:
@@ -218,6 +222,7 @@ def _unstretched(value: SSAValue) -> SSAValue:
 
 _RULES: dict[str, Callable[[ApplyOp], SSAValue | None]] = {
     "identity": _identity,
+    "broadcast_to": _broadcast_to,
     "cast": _cast,
     "view": _view,
     "transpose": _transpose,

@@ -51,7 +51,7 @@ class Executor(OfThisProcess):
         TypeError or ValueError says what an input must be.
         """
         given = dict(inputs) if name is None else {self._name(name): value, **inputs}
-        arrays = {self._name(key): _checked(self._inputs[self._name(key)], array) for key, array in given.items()}
+        arrays = {self._name(key): checked(self._inputs[self._name(key)], array) for key, array in given.items()}
         with self._lock:
             for key, array in arrays.items():
                 if array.size:
@@ -152,7 +152,8 @@ class Executor(OfThisProcess):
         raise ValueError(f"network {self.plan.name} has no output {key!r}; it has {', '.join(names)}")
 
 
-def _checked(port: Port, value: Any) -> Array:
+def checked(port: Port, value: Any) -> Array:
+    """Return an array for an input, contiguous; TypeError or ValueError says what it must be."""
     array = as_array(value, f"input '{port.name}'")
     if array.dtype != np.dtype(port.dtype):
         raise TypeError(f"input '{port.name}' must be {port.dtype}, got {array.dtype}")

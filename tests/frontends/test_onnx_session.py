@@ -56,6 +56,20 @@ def test_types_have_the_names_that_onnxruntime_gives_them(dtype: str) -> None:
     assert ours.get_inputs()[0].type == theirs.get_inputs()[0].type == ours.get_outputs()[0].type
 
 
+def test_arrays_are_read_where_they_are_and_results_are_new() -> None:
+    """Also an input that is a result, an array with gaps, and one that is only read; results outlive the session."""
+    nodes = [helper.make_node("Identity", ["x"], ["same"]), helper.make_node("Add", ["x", "c"], ["more"])]
+    proto = model(nodes, {"x": (2, 3)}, ["same", "more"], {"c": np.ones((2, 3), np.float32)})
+    session, x = lw.onnx.InferenceSession(proto), np.arange(12, dtype=np.float32).reshape(2, 6)[:, ::2]
+    x.flags.writeable = False
+    same, more = session.run(None, {"x": x})
+    again, still = session.run(None, {"x": more})
+    del session
+    assert not any(np.shares_memory(a, b) for a, b in ((same, x), (again, more), (same, again)))
+    for found, wanted in ((same, x), (more, x + 1), (again, x + 1), (still, x + 2)):
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_it_runs_paths_bytes_and_models_at_each_batch(tmp_path: Path) -> None:
     proto, path = small_network(open_batch=True), tmp_path / "small.onnx"
     onnx.save(proto, path)

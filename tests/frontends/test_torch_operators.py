@@ -203,6 +203,21 @@ def test_norm_of_halves_by_statistics_in_single_precision() -> None:
     np.testing.assert_allclose(found, norm(x.float()).detach().numpy(), rtol=2e-3, atol=1e-3)
 
 
+def test_groups_of_halves_under_autocast() -> None:
+    """Weights are of float32 there, and the result of the data's type."""
+    norm, x = torch.nn.GroupNorm(2, 4), torch.randn(2, 4, 3, 3).bfloat16()
+    with torch.no_grad():
+        norm.weight.copy_(torch.rand(4)), norm.bias.copy_(torch.rand(4))
+        wanted = torch.native_group_norm(x, norm.weight, norm.bias, 2, 4, 9, 2, norm.eps)[0]
+    net = lw.from_exported(
+        exported(lambda x: torch.native_group_norm(x, norm.weight, norm.bias, 2, 4, 9, 2, norm.eps)[0], x)
+    )
+    (name,) = net.input_names
+    (found,) = net.evaluate(**{name: x.view(torch.int16).numpy().view(net.inputs[name].dtype)})
+    assert wanted.dtype == torch.bfloat16 and net.outputs and str(found.dtype) == "bfloat16"
+    np.testing.assert_allclose(found.astype(np.float32), wanted.float().numpy(), rtol=1e-2, atol=1e-2)
+
+
 def test_running_sums_of_halves_are_rounded_once() -> None:
     x = torch.rand(2, 400, generator=torch.Generator().manual_seed(0)).half()
     net = lw.from_exported(exported(lambda x: x.cumsum(1), x))

@@ -41,7 +41,7 @@ JUMPS = frozenset(
         "Floor Ceil Round Sign Cast CastLike Equal Less Greater LessOrEqual GreaterOrEqual ArgMax ArgMin "
         "Hardmax Mod QuantizeLinear DynamicQuantizeLinear QLinearConv QLinearMatMul ThresholdedRelu Shrink "
         "MaxPool Not IsNaN And Resize HardSigmoid TopK GridSample QLinearAdd QLinearMul QLinearSigmoid QGemm "
-        "QLinearLeakyRelu QLinearGlobalAveragePool QLinearConcat"
+        "QLinearLeakyRelu QLinearGlobalAveragePool QLinearAveragePool QLinearWhere QLinearConcat"
     )
 )
 """Operators whose results jump, which is looked for harder."""

@@ -170,7 +170,7 @@ def microsoft(g: Graph) -> None:
     operator = g.choose(
         words(
             "QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu QLinearGlobalAveragePool QLinearConcat QGemm "
-            "MatMulIntegerToFloat"
+            "MatMulIntegerToFloat QLinearAveragePool QLinearWhere"
         )
     )
     x = g.any(("uint8", "int8"), (2,) if operator in ("QGemm",) else (4,) if "Pool" in operator else (2, 3, 4))
@@ -187,6 +187,11 @@ def microsoft(g: Graph) -> None:
         g.add(operator, [*own, *last], **attributes)
     elif operator == "QLinearGlobalAveragePool":
         g.add(operator, [*own, *last], channels_last=0, **attributes)
+    elif operator == "QLinearAveragePool":
+        g.add(operator, [*own, *last], kernel_shape=[2, 2], pads=[0, 0, 1, 1], **attributes)
+    elif operator == "QLinearWhere":
+        other = [_bytes(g, x.shape, x.dtype), _scale(g, 0.01, 0.05), _zero(g, x.dtype)]
+        g.add(operator, [g.constant(g.rng.random(x.shape) < 0.5), *own, *other, *last], **attributes)
     elif operator == "QLinearConcat":
         place = g.number(0, x.rank - 1)
         shape = tuple(n if d != place else g.number(1, 3) for d, n in enumerate(x.shape))

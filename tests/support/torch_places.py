@@ -84,6 +84,15 @@ WRITES: dict[str, tuple[Callable[[Tensor], Any], Tensor]] = {
         lambda x: torch.index_put(x, (torch.tensor([0, 0]), torch.tensor([1, 1])), x[:, 0], accumulate=True),
         _X,
     ),
+    "put one of the last axis": (
+        lambda x: _set(x, slice(None), slice(None), torch.tensor([-1]), value=x[..., :1] * 2),
+        _X,
+    ),
+    "put slices by a grid": (
+        lambda x: _set(x, slice(None), torch.tensor([2, 0]), torch.tensor([[1], [3]]), value=5.0),
+        _X,
+    ),
+    "scatter of slices": (lambda x: x.scatter(1, torch.tensor([2, 0])[None, :, None].expand(2, 2, 4), x * 2), _X),
     "put conditions": (lambda x: _set(x > 0, torch.tensor([1]), value=True), _X),
     "scatter": (lambda x: x.scatter(1, _ROWS, x[:, :1] * 2), _X),
     "scatter a number": (lambda x: x.scatter(1, _ROWS, 3.0), _X),
@@ -199,5 +208,20 @@ SAMPLED: dict[str, tuple[Callable[[Tensor, Tensor], Any], Tensor, Tensor]] = {
     "index_select by an input": (lambda x, i: x.index_select(1, i), _X, torch.tensor([2, 0, 0, 1])),
     "index by two inputs": (lambda x, i: x[:, i[:, None], i[None]], _X, torch.tensor([2, 0, -1])),
     "scatter by an input": (lambda x, i: x.scatter(2, i, x), _X, torch.tensor([[[1, 0, 3, 2]] * 3] * 2)),
+    "slices by an input": (
+        lambda x, i: x.scatter(1, i[None, :, None].expand(2, 2, 4), x * 2),
+        _X,
+        torch.tensor([2, 0]),
+    ),
+    "sums of slices by an input": (
+        lambda x, i: torch.index_put(x, (i,), x * 2, accumulate=True),
+        _X,
+        torch.tensor([1, 1]),
+    ),
+    "slices of conditions by an input": (
+        lambda x, i: _set(x > 0, slice(None), i, value=x[:, :2] < 1),
+        _X,
+        torch.tensor([2, 0]),
+    ),
     "cache at a place": (lambda x, i: x.index_copy(1, i, x[:, :1] * 2), _X, torch.tensor([1])),
 }

@@ -8,9 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....graph.network import Value
+from ..errors import UnsupportedNode
 from ..node import Node, axis_of
 from .matrix import MatMul
-from .quantization import as_bytes, bytes_of
+from .normalization import Softmax
+from .pooling import AveragePool
+from .quantization import MatMulInteger, as_bytes, bytes_of
 
 DOMAIN = "com.microsoft"
 
@@ -34,6 +37,22 @@ def QLinearLeakyRelu(node: Node) -> Value:
 def QLinearGlobalAveragePool(node: Node) -> Value:
     layout = "NHWC" if node.get("channels_last", 0) else "NCHW"
     return _requantized(node, node.net.global_avg_pool(bytes_of(node, 0), layout=layout), 3)
+
+
+def QLinearAveragePool(node: Node) -> Value:
+    if node.get("channels_last", 0):
+        raise UnsupportedNode("pooling in channels-last is not supported")
+    return _requantized(node, AveragePool(node.of(bytes_of(node, 0))), 3)
+
+
+def QLinearSoftmax(node: Node) -> Value:
+    """The attribute `opset` is the version of Softmax that it stands for."""
+    return _requantized(node, Softmax(replace(node.of(bytes_of(node, 0)), version=int(node.get("opset", 13)))), 3)
+
+
+def QLinearWhere(node: Node) -> Value:
+    chosen = node.net.where(node.value(0), bytes_of(node, 1), bytes_of(node, 4))
+    return as_bytes(node, chosen, 7, node.dtype(1))
 
 
 def QLinearConcat(node: Node) -> Value:
@@ -61,8 +80,13 @@ def MatMulIntegerToFloat(node: Node) -> Value:
     order = (0, 2, 4, 1, 3, 5)
     operands = [node.operands[k] if node.has(k) else None for k in order]
     moved = replace(node, operands=operands, names=[node.names[k] if node.has(k) else "" for k in order])
-    factors = (bytes_of(moved, 0), bytes_of(moved, 3, axis=-1))
-    product = MatMul(replace(node, operands=factors, names=["", ""]))
+    if node.value(2).constant is None:  # of data made bytes in each run: integers, and their scale
+        integers = [moved.operands[k] for k in (0, 3, 2, 5)], [moved.names[k] for k in (0, 3, 2, 5)]
+        sums = MatMulInteger(replace(node, operands=integers[0], names=integers[1]))
+        scale = node.net.multiply(node.value(2), node.value(3))
+        product = node.net.multiply(node.net.cast(sums, dtype="float32"), scale)
+    else:
+        product = MatMul(node.of(bytes_of(moved, 0), bytes_of(moved, 3, axis=-1)))
     return node.net.add(product, node.value(6)) if node.has(6) else product
 
 

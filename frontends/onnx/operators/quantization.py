@@ -50,16 +50,16 @@ def DequantizeLinear(node: Node) -> Value:
 
 
 def ConvInteger(node: Node) -> Value:
-    return Conv(_with(node, _centred(node, 0, 2), _filters(node, 1, 3)))
+    return Conv(node.of(_centred(node, 0, 2), _filters(node, 1, 3)))
 
 
 def MatMulInteger(node: Node) -> Value:
-    return MatMul(_with(node, _centred(node, 0, 2, rows=True), _centred(node, 1, 3)))
+    return MatMul(node.of(_centred(node, 0, 2, rows=True), _centred(node, 1, 3)))
 
 
 def QLinearMatMul(node: Node) -> Value:
     net = node.net
-    sums = net.cast(MatMul(_with(node, _centred(node, 0, 2, rows=True), _centred(node, 3, 5))), dtype="float32")
+    sums = net.cast(MatMul(node.of(_centred(node, 0, 2, rows=True), _centred(node, 3, 5))), dtype="float32")
     scale_a, scale_b, scale_y = (net.cast(node.value(k), dtype="float32") for k in (1, 4, 6))
     scale = net.divide(net.multiply(_rows(node, scale_a), scale_b), scale_y)
     return _quantised(node, net.multiply(sums, scale), 1.0, [node.value(7)], node.dtype(7))
@@ -68,7 +68,7 @@ def QLinearMatMul(node: Node) -> Value:
 def QLinearConv(node: Node) -> Value:
     net, rank = node.net, len(node.shape())
     bias = [node.value(8)] if node.has(8) else []
-    sums = net.cast(Conv(_with(node, _centred(node, 0, 2), _filters(node, 3, 5), *bias)), dtype="float32")
+    sums = net.cast(Conv(node.of(_centred(node, 0, 2), _filters(node, 3, 5), *bias)), dtype="float32")
     channels = _along(node, node.value(4), rank, 1)
     scale = net.divide(net.multiply(node.value(1), channels), node.value(6))
     return _quantised(node, net.multiply(sums, scale), 1.0, [node.value(7)], node.dtype(7))
@@ -151,8 +151,3 @@ def _is_uniform(node: Node, zero: int) -> bool:
     """True where a zero point is missing, or known and the same everywhere."""
     known = node.operand(zero) if node.has(zero) else np.zeros(1)
     return isinstance(known, np.ndarray) and bool((known == known.flat[0]).all())
-
-
-def _with(node: Node, *values: Value) -> Node:
-    """The node with other inputs."""
-    return replace(node, operands=values, names=[""] * len(values))

@@ -29,9 +29,12 @@ def ScatterND(node: Node) -> Value:
     rows, row = prod(x.shape[:width]), prod(x.shape[width:])
     places = joined_places(node, x.shape[:width])
     count = prod(places.shape)
-    wide = net.broadcast_to(net.reshape(places, shape=(count, 1)), shape=(count, row))
-    flat = net.reshape(x, shape=(rows, row))
-    y = _scattered(node, flat, wide, net.reshape(updates, shape=(count, row)), 0)
+    flat, slices = net.reshape(x, shape=(rows, row)), net.reshape(updates, shape=(count, row))
+    if node.get("reduction", "none") == "none" and x.dtype != "bool":
+        y = node.apply("scatter_slices", flat, net.reshape(places, shape=(count,)), slices, axis=0)
+    else:
+        wide = net.broadcast_to(net.reshape(places, shape=(count, 1)), shape=(count, row))
+        y = _scattered(node, flat, wide, slices, 0)
     return net.reshape(y, shape=x.shape)
 
 

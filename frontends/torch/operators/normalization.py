@@ -75,12 +75,15 @@ def instance_norm(node: Node) -> list[Any]:
 
 @aten("native_group_norm.default")
 def group_norm(node: Node) -> list[Any]:
+    """Under autocast data of 16-bit floats have weights of float32, by which they are scaled."""
     x, groups = node.value("input"), int(node["group"])
+    kept, own = x.dtype, node["weight"] if node["weight"] is not None else node["bias"]
+    x = x if own is None else node.cast(x, own.dtype)
     rows = node.reshaped(x, [x.shape[0], groups, prod(x.shape[1:]) // groups])
     made = node.reshaped(node.apply("layer_norm", rows, axis=-1, epsilon=float(node["eps"])), x.shape)
     statistics = _statistics(node, rows, (2,), float(node["eps"]))
-    kept = [None if s is None else node.reshaped(s, [x.shape[0], groups]) for s in statistics]
-    return [_scaled(node, made), *kept]
+    found = [None if s is None else node.reshaped(s, [x.shape[0], groups]) for s in statistics]
+    return [node.cast(_scaled(node, made), kept), *found]
 
 
 def _scaled(node: Node, x: Value) -> Value:
