@@ -20,6 +20,7 @@ from ..backends.targets import resolve_target
 from ..dialects.classic_words import knows_classic_words
 from ..dialects.graph import ApplyOp, ConstantOp
 from ..dialects.target import KINDS, Target
+from ..passes.collector import sparing_old_objects
 from ..search.measure.backend_api import backend_path, load_backend
 from ..search.measure.check import check_executable
 from ..search.records.file import Record
@@ -48,6 +49,7 @@ Array = npt.NDArray[Any]
 
 
 @knows_classic_words
+@sparing_old_objects
 def compile(
     net: Network,
     target: str | Target = "llvm",

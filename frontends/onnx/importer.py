@@ -13,6 +13,7 @@ from ...backends.host_memory import host_memory_bytes
 from ...dialects.numpy_types import ELEMENT_TYPES
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
+from ...passes.collector import sparing_old_objects
 from .control import RESOLVERS, Item, passes_sequences, resolved
 from .discovery import STANDARD, converters, has_converter
 from .errors import (
@@ -51,6 +52,7 @@ SIZED_BY_VALUES = frozenset({"NonZero", "Unique", "NonMaxSuppression", "StringSp
 _BY_VALUES = ": the shape of its result depends on values that are not known, and shapes are constants"
 
 
+@sparing_old_objects
 def from_onnx(
     model: str | os.PathLike[str] | bytes | ModelProto,
     shapes: Mapping[str, Sequence[int]] | None = None,

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ...passes.collector import old_objects_spared
 from .dynamo_key import key_of
 from .examples import Examples
 from .kept_graphs import keep, kept
@@ -72,7 +73,8 @@ def compiled_by(options: TorchOptions, observe: Observer | None = None, kernels:
                 return found.run
         traced = _Traced(options, observe, kernels)
         try:
-            made = traced.compiled(gm, example_inputs)
+            with old_objects_spared():
+                made = traced.compiled(gm, example_inputs)
         except AssertionError as error:
             if _GIVES_MEMORY not in str(error):
                 raise

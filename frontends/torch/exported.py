@@ -8,6 +8,7 @@ from typing import Any
 
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
+from ...passes.collector import sparing_old_objects
 from .closed_shapes import Shapes, with_closed_shapes
 from .complex_numbers import take_complex_numbers_apart
 from .decompositions import export_decompositions
@@ -20,6 +21,7 @@ from .types import Tensor
 ExportedProgram = Any
 
 
+@sparing_old_objects
 def from_exported(
     program: str | os.PathLike[str] | ExportedProgram,
     name: str = "main",

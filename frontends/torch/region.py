@@ -19,7 +19,7 @@ from ...dialects.target import Target
 from ...graph.builders import BuildError
 from ...graph.export import CpuNetwork
 from ...graph.runtime.network import CompiledNetwork
-from .collector import old_objects_spared
+from ...passes.collector import old_objects_spared
 from .devices import Frame, Loaded, RegionDevice, region_device
 from .fused_steps import count_fused_steps
 from .fx import FxNode

@@ -130,9 +130,14 @@ class _Runs:
         if sum(map(self._products, run)) < _LEAST:
             seen.update(run)  # a run that begins later has fewer
             return None
-        if _is_initializer(op) or any(_is_read_later(each, run) for each in run):
+        within = set(run)
+        last = next((each for each in reversed(run) if _is_read_later(each, within)), None)
+        if last is not None:
+            seen.update(run[: run.index(last) + 1])  # a run that begins with one of these has it, too
             return None
-        kept = [each for each in run if isinstance(each, kernel.AllocOp) and _is_used_outside(each, run)]
+        if _is_initializer(op):
+            return None
+        kept = [each for each in run if isinstance(each, kernel.AllocOp) and _is_used_outside(each, within)]
         run = [each for each in run if each not in kept]
         assembly = Assembly(run, indices, self._number, self._trips)
         try:
@@ -264,11 +269,11 @@ def is_local_floats(op: Operation) -> bool:
     return isinstance(op, kernel.AllocOp) and kernel.is_local_floats(op.buffer)
 
 
-def _is_read_later(op: Operation, run: list[Operation]) -> bool:
+def _is_read_later(op: Operation, run: Set[Operation]) -> bool:
     """True where something outside of a run uses a value that it computes."""
     return not isinstance(op, kernel.AllocOp) and _is_used_outside(op, run)
 
 
-def _is_used_outside(op: Operation, run: list[Operation]) -> bool:
+def _is_used_outside(op: Operation, run: Set[Operation]) -> bool:
     uses = (use.operation for result in op.results for use in result.uses)
-    return any(around(use, run[0].parent) not in run for use in uses)
+    return any(around(use, op.parent) not in run for use in uses)

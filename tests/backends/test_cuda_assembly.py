@@ -9,6 +9,7 @@ import pytest
 from gpu_programs import check_outputs, compile_cuda, parse
 from late_notes import noting
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 import loopwright as lw
 from loopwright import te, topi
@@ -17,7 +18,7 @@ from loopwright.backends.scheduled import scheduled_kernel
 from loopwright.dialects.interpret.kernel import run_kernel
 from loopwright.dialects.interpret.loop import InterpretationError
 from loopwright.dialects.kernel import PtxOp
-from loopwright.passes.lower.assemble_products import assemble_products
+from loopwright.passes.lower.assemble_products import _Runs, assemble_products
 from loopwright.search.measure.reference import make_reference
 from loopwright.search.named_workloads import matmul
 
@@ -189,3 +190,38 @@ def test_loops_within_loops_are_unrolled_to_a_bound_in_all() -> None:
         for row in sketch.sample(rng, 6):
             sizes.append(unrolled_assembly(print_cuda(scheduled_kernel(str(task.module), sketch.schedule(row))).source))
     assert 100 < max(sizes) <= 1200
+
+
+def test_a_run_of_which_a_value_is_read_later_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [
+        f"%y{n} = math.fma %two, %two, %two : f32 lw_kernel.store %y{n}, %sum[%c0] : f32, {SUM}" for n in range(50)
+    ]
+    module = parse(
+        f"""
+    builtin.module attributes {{lw.target = #lw.target<"cuda warp_size=32 compute_capability=90">}} {{
+    func.func @f(%out : memref<32xf32> {{lw.output}}) {{
+      %c0 = arith.constant 0 : index
+      %two = arith.constant 2.0 : f32
+      lw_kernel.launch grid [1, 1, 1] block [32, 1, 1] {{
+        %sum = lw_kernel.alloc "sum" : {SUM}
+        {" ".join(parts)}
+        %z = math.fma %two, %two, %two : f32
+        lw_kernel.barrier
+        lw_kernel.store %z, %out[%c0] : f32, memref<32xf32>
+      }}
+      func.return
+    }} }}"""
+    )
+    looked, begun = [], _Runs._from
+
+    def counted(runs: _Runs, op: Operation) -> tuple[list[Operation], list[Operation]]:
+        looked.append(op)
+        return begun(runs, op)
+
+    monkeypatch.setattr(_Runs, "_from", counted)
+    assemble_products(module)
+    assert len(looked) <= 2
+    assert not any(isinstance(op, PtxOp) for op in module.walk())
+
+
+SUM = 'memref<1xf32, "local">'
