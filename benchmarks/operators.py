@@ -51,7 +51,7 @@ from rounds import PAUSE_S, POOL_PAUSE_S, calls_by_clock, clock_of_a_thread, med
 from tables import table_lines
 
 import loopwright as lw
-from loopwright.backends.arrays import aligned_copy, aligned_empty
+from loopwright.backends.arrays import aligned_copy, aligned_results
 from loopwright.search.sketch.likely import likeliest_candidate
 
 Row = dict[str, Any]
@@ -253,7 +253,7 @@ def _ours(kernel: Any, inputs: Sequence[Any], on_gpu: bool) -> Callable[[], floa
 
 def _ours_by_clock(kernel: Any, inputs: Sequence[Any], clock: Callable[[], float]) -> Callable[[], float]:
     arrays = [aligned_copy(array) for array in inputs]
-    arrays += [aligned_empty(tuple(out.shape), out.dtype) for out in kernel.arguments if out.is_output]
+    arrays += aligned_results([(out.shape, out.dtype) for out in kernel.arguments if out.is_output], *arrays)
     return runs_by_clock(partial(kernel._executable.time, arrays), clock, BY_CLOCK_S)
 
 
