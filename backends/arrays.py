@@ -11,14 +11,15 @@ import numpy.typing as npt
 
 CACHE_LINE_BYTES = 64
 PAGE_BYTES = 4096
-"""Bytes that the lower 12 bits of addresses tell apart. By these alone a CPU takes a load to read what a store wrote
-that is not done yet, and makes it wait (4K aliasing: Intel's Optimization Reference Manual, 15.8)."""
+"""Bytes that the lower 12 bits of addresses tell apart. By these alone a CPU may take a load to read what a store
+before it writes that is not done yet, and has it wait (4K aliasing, in the words of Intel's optimization manual)."""
 _APART_BYTES = 7 * 256
 """Bytes of a page from an array to the next one. Those that a system gives for large arrays begin at the same place of
 a page each, and a kernel that reads around the element it writes, as depthwise convolutions do, waits for its own
-stores: 14x14x512 by 3x3 takes 55 us so and 35 with its result so far behind, 7x7x1024 52 and 23, 28x28x256 53 and 43,
-56x56x128 78 to 165 and 66 (a core of a Zen 4). It is no multiple of 512, since pixels have such sizes: those of 2048
-bytes wait for half a page, too, and those of 1024 for each quarter."""
+stores: on a core of a Zen 4 14x14x512 by 3x3 takes 55 us so and 35 with its result so far behind, 7x7x1024 52 and 23,
+28x28x256 53 and 43, 56x56x128 78 to 165 and 66; on one of an Emerald Rapids 7x7x1024 18 and 14, others no less. It is
+no multiple of 512, since pixels have such sizes: those of 2048 bytes wait for half a page, too, and those of 1024 for
+each quarter."""
 
 
 def place_in_page(number: int) -> int:
