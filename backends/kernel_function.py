@@ -129,6 +129,14 @@ class Kernel(SharedInProcess):
         """Return arrays for the outputs of a run on these inputs."""
         return aligned_results([(argument.shape, argument.dtype) for argument in self._outputs], *inputs)
 
+    def _apart(self, given: Sequence[Array], drawn: list[Array]) -> list[Array]:
+        """Return what was drawn for all that is not given, outputs at places as in a call."""
+        count = len(self._inputs) - len(given)
+        results = self._results([*given, *drawn[:count]])
+        for place, values in zip(results, drawn[count:], strict=True):
+            place[...] = values
+        return [*drawn[:count], *results]
+
     def _require_room(self) -> None:
         """NotEnoughMemory where outputs do not fit; small ones, which a call must not wait for, are not looked at."""
         if self._output_bytes > _SMALL_BYTES:
@@ -171,10 +179,11 @@ class Kernel(SharedInProcess):
         """
         repeats = Repeats(number, repeat, min_repeat_ms, _USUAL_MS)
         data = [_checked(self.name, *pair) for pair in zip(self.arguments, arrays, strict=False)]
-        missing = islice(enumerate(self._inputs), len(data), None)
-        data += [_random(argument, seed) for seed, argument in missing]
-        inputs = data[: len(self._inputs)]
-        data += self._results(inputs)[len(data) - len(inputs) :]
+        missing = islice(enumerate(self.arguments), len(data), None)
+        drawn = [_random(argument, seed) for seed, argument in missing]
+        if len(data) <= len(self._inputs):
+            drawn = self._apart(data, drawn)
+        data += drawn
         args = [_usable(argument, array) for argument, array in zip(self.arguments, data, strict=True)]
         self._executable.run(args)
         nbytes = flush_bytes(flush, host_cache_bytes())
