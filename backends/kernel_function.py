@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..dialects.classic_words import attributes_know_classic_words
 from ..dialects.numpy_types import FLOATS
-from .arrays import aligned_copy, aligned_empty, as_array
+from .arrays import aligned_copy, aligned_empty, aligned_results, as_array
 from .host_cache import host_cache_bytes
 from .host_memory import require_bytes
 from .of_this_process import SharedInProcess
@@ -115,7 +115,7 @@ class Kernel(SharedInProcess):
         inputs, outputs = given[: len(self._inputs)], given[len(self._inputs) :]
         if not outputs:
             self._require_room()
-            outputs = [aligned_empty(argument.shape, argument.dtype) for argument in self._outputs]
+            outputs = self._results(inputs)
         else:
             self._check_outputs(inputs, outputs)
         places = [_contiguous(array, copy=False) for array in outputs]
@@ -124,6 +124,18 @@ class Kernel(SharedInProcess):
             if place is not array:
                 array[...] = place
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _results(self, inputs: Sequence[Array]) -> list[Array]:
+        """Return arrays for the outputs of a run on these inputs."""
+        return aligned_results([(argument.shape, argument.dtype) for argument in self._outputs], *inputs)
+
+    def _apart(self, given: Sequence[Array], drawn: list[Array]) -> list[Array]:
+        """Return what was drawn for all that is not given, outputs at places as in a call."""
+        count = len(self._inputs) - len(given)
+        results = self._results([*given, *drawn[:count]])
+        for place, values in zip(results, drawn[count:], strict=True):
+            place[...] = values
+        return [*drawn[:count], *results]
 
     def _require_room(self) -> None:
         """NotEnoughMemory where outputs do not fit; small ones, which a call must not wait for, are not looked at."""
@@ -168,7 +180,10 @@ class Kernel(SharedInProcess):
         repeats = Repeats(number, repeat, min_repeat_ms, _USUAL_MS)
         data = [_checked(self.name, *pair) for pair in zip(self.arguments, arrays, strict=False)]
         missing = islice(enumerate(self.arguments), len(data), None)
-        data += [_random(argument, seed) for seed, argument in missing]
+        drawn = [_random(argument, seed) for seed, argument in missing]
+        if len(data) <= len(self._inputs):
+            drawn = self._apart(data, drawn)
+        data += drawn
         args = [_usable(argument, array) for argument, array in zip(self.arguments, data, strict=True)]
         self._executable.run(args)
         nbytes = flush_bytes(flush, host_cache_bytes())

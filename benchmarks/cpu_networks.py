@@ -80,6 +80,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cores", type=int, default=2, help="of each process")
     parser.add_argument("--limit-s", type=float, default=0.0, help="of each search; 0 for none")
     parser.add_argument("--records", help="folder of record files, one a model and number of threads")
+    parser.add_argument("--peers", nargs="+", choices=("onnxruntime", "torch"), default=["onnxruntime", "torch"])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--profile", type=int, default=0, metavar="KERNELS", help="so many of the slowest workloads")
     parser.add_argument("--small", action="store_true", help="of small sizes, to try this out")
@@ -124,7 +125,7 @@ def _measured(name: str, threads: int, options: argparse.Namespace) -> Row:
         executor.run()
     row["error"] = max(_error(executor.get_output(0), wanted) for executor in executors.values())
     calls: dict[str, Call] = {which: executor.run for which, executor in executors.items()}
-    calls |= _peers(model, inputs, threads)
+    calls |= _peers(model, inputs, threads, options.peers)
     row |= _timed(calls, options.rounds)
     if options.profile:
         for which, executor in executors.items():
@@ -145,10 +146,14 @@ def _tuned(net: Any, target: str, name: str, options: argparse.Namespace, row: R
     return made
 
 
-def _peers(model: Any, inputs: Sequence[Any], threads: int) -> dict[str, Call]:
+def _peers(model: Any, inputs: Sequence[Any], threads: int, names: Sequence[str]) -> dict[str, Call]:
     import torch
 
-    found: dict[str, Call] = {"onnxruntime": _onnxruntime(model, inputs, threads)}
+    found: dict[str, Call] = {}
+    if "onnxruntime" in names:
+        found["onnxruntime"] = _onnxruntime(model, inputs, threads)
+    if "torch" not in names:
+        return found
     found["torch"] = lambda: model(*inputs)
     if inputs[0].ndim == 4:
         last = copy.deepcopy(model).to(memory_format=torch.channels_last)
@@ -203,14 +208,19 @@ HEADS = (
 
 
 def _line(row: Row) -> str:
-    torch_ms = min(row["torch_ms"], row.get("torch_last_ms", math.inf))
-    peer_ms, tuned_ms = min(torch_ms, row["onnxruntime_ms"]), row.get("tuned_ms")
+    torch_ms = min(row.get("torch_ms", math.inf), row.get("torch_last_ms", math.inf))
+    onnx_ms, tuned_ms = row.get("onnxruntime_ms", math.inf), row.get("tuned_ms")
+    peer_ms = min(torch_ms, onnx_ms)
     cells = (
         *(row["model"], str(row["threads"]), f"{row['untuned_ms']:.2f}", f"{tuned_ms:.2f}" if tuned_ms else "-"),
-        *(f"{torch_ms:.2f}", f"{row['onnxruntime_ms']:.2f}", f"{peer_ms / row['untuned_ms']:.2f}x"),
+        *(_figure(torch_ms), _figure(onnx_ms), f"{peer_ms / row['untuned_ms']:.2f}x"),
         *(f"{peer_ms / tuned_ms:.2f}x" if tuned_ms else "-", str(row.get("trials", "-")), f"{row['error']:.0e}"),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _figure(time_ms: float) -> str:
+    return f"{time_ms:.2f}" if math.isfinite(time_ms) else "-"
 
 
 def _slowest(row: Row) -> list[str]:

@@ -11,12 +11,12 @@
 
 fp32, TF32 off; each result is checked against the reference first. On a CUDA device both sides are replayed as CUDA
 graphs; on a CPU calls are timed on `--threads` threads of both, and on one thread in seconds of the CPU, in which what
-else a machine does counts least. Ours and the peer take turns, and a figure is the median of the turns; a ratio above 1
-means that ours is faster. `--write-schedules FILE` writes the untuned schedules, and `--before FILE` measures such ones
-of an older version beside those of this one. `--onnxruntime` measures that too, in a session of the same operator with
-all its operands as inputs, and ratios are of the faster of both. Several processes (`--jobs`) prepare cases at once,
-and one at a time has the device, or with `--pinned` each has cores. Results are a line of JSON each, and a file that is
-there is gone on with.
+else a machine does counts least; on several a turn in which other processes have the cores is taken again. Ours and the
+peer take turns, and a figure is the median of the turns; a ratio above 1 means that ours is faster. `--write-schedules
+FILE` writes the untuned schedules, and `--before FILE` measures such ones of an older version beside those of this one.
+`--onnxruntime` measures that too, in a session of the same operator with all its operands as inputs, and ratios are of
+the faster of both. Several processes (`--jobs`) prepare cases at once, and one at a time has the device, or with
+`--pinned` each has cores. Results are a line of JSON each, and a file that is there is gone on with.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from element_cases import of_elements
 from in_onnxruntime import session_of
 from later_cases import LATER
 from mixed_cases import mixed
+from neighbours import undisturbed
 from one_tap_cases import one_tap
 from operator_cases import CASES, Case
 from pool_cases import pools
@@ -51,7 +52,7 @@ from rounds import PAUSE_S, POOL_PAUSE_S, calls_by_clock, clock_of_a_thread, med
 from tables import table_lines
 
 import loopwright as lw
-from loopwright.backends.arrays import aligned_copy, aligned_empty
+from loopwright.backends.arrays import aligned_copy, aligned_results
 from loopwright.search.sketch.likely import likeliest_candidate
 
 Row = dict[str, Any]
@@ -205,6 +206,8 @@ def measured(case: Case, options: argparse.Namespace) -> Row:
             except Exception as error:  # of any kind: it has not all operators in all types
                 row["not_in_onnxruntime"] = f"{type(error).__name__}: {error}"[:200]
         pause_s = POOL_PAUSE_S if options.onnxruntime and options.threads > 1 else PAUSE_S
+        if not on_gpu and options.threads > 1:
+            calls = {name: undisturbed(timer, pause_s) for name, timer in calls.items()}
         found = medians_in_turn(calls, options.turns, 0.0 if on_gpu else pause_s)
         return row | {"peer_s": min(s for name, s in found.items() if name in PEERS)} | found
 
@@ -253,7 +256,7 @@ def _ours(kernel: Any, inputs: Sequence[Any], on_gpu: bool) -> Callable[[], floa
 
 def _ours_by_clock(kernel: Any, inputs: Sequence[Any], clock: Callable[[], float]) -> Callable[[], float]:
     arrays = [aligned_copy(array) for array in inputs]
-    arrays += [aligned_empty(tuple(out.shape), out.dtype) for out in kernel.arguments if out.is_output]
+    arrays += aligned_results([(out.shape, out.dtype) for out in kernel.arguments if out.is_output], *arrays)
     return runs_by_clock(partial(kernel._executable.time, arrays), clock, BY_CLOCK_S)
 
 

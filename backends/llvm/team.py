@@ -5,9 +5,10 @@ helper that has not come to it: who comes late takes part in what is left of it,
 the next loop awake for some microseconds, then asleep. Systems without pthreads have no helpers: who calls runs all.
 
 Helpers are threads of PyTorch's OpenMP runtime where PyTorch is loaded, for the length of a call: others beside them
-would compete with them for the cores. Else they are threads of our own, which stay for the next call. None is kept to
-a CPU. A region of OpenMP's ends when all its threads have come to it, which takes milliseconds where there is more work
-than cores: after a call that has waited so for nothing, others have our own threads for a while.
+would compete with them for the cores. Else they are threads of our own, which stay for the next call. None is kept to a
+CPU, but a helper leaves that of its caller. A region of OpenMP's ends when all its threads have come to it, which takes
+milliseconds where there is more work than cores: after a call that has waited so for nothing, others have our own
+threads for a while.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from ..arrays import CACHE_LINE_BYTES
 from .symbols import MOST_THREADS, PARALLEL_SYMBOL, SIZE_SYMBOL, THREAD_SYMBOL
+from .team_cores import CORES_BY_LINUX, CORES_UNKNOWN
 from .team_waiting import waiting_text
 from .without_team import BY_OPENMP, KERNELS, OPENMP_TEXT, RUN_KERNELS
 
@@ -24,7 +25,7 @@ _SLOTS = 8
 """Calls at a time that have a team each; a choice: with more of them cores are short."""
 _JOB, _SLEEPERS, _CLOSED, _WAITING, _ARRIVED, _HELPERS = (CACHE_LINE_BYTES * place for place in range(6))
 """Bytes behind a slot: each part of the state that one thread writes has a cache line of its own."""
-_CONTEXT, _USED, _END, _SPINS, _STARTED, _EPOCH = (_JOB + offset for offset in (8, 16, 20, 24, 28, 32))
+_CONTEXT, _USED, _END, _SPINS, _STARTED, _EPOCH, _CORE = (_JOB + offset for offset in (8, 16, 20, 24, 28, 32, 36))
 """Bytes behind the function of the loop: on one line, so that who waits for the epoch gets them with it."""
 _ME, _SLOT = 8, 16
 """Bytes behind the epoch that a helper is inside of, at which it finds its number and the slot, if it is our thread."""
@@ -44,7 +45,8 @@ def team_text(arch: str, openmp: bool, futex: int | None) -> str:
 @{OWNERS} = global [{OWNERS_BYTES} x i8] zeroinitializer, align {CACHE_LINE_BYTES}
 declare ptr @pthread_self()
 """
-    parts = [head, waiting_text(arch, futex), KERNELS, _FIND, _PUBLISH, _FINISH, _HELP]
+    cores = CORES_UNKNOWN if futex is None else CORES_BY_LINUX
+    parts = [head, waiting_text(arch, futex), cores, KERNELS, _FIND, _PUBLISH, _FINISH, _HELP]
     parts += [OPENMP_TEXT, _AWAIT, _IN_REGION] if openmp else [_OWN_THREADS]
     return "\n".join([*parts, _hand_out(openmp), _RUN])
 
@@ -173,6 +175,7 @@ entry:
 {_at("usedat", _USED)}
 {_at("endat", _END)}
 {_at("spinsat", _SPINS)}
+{_at("coreat", _CORE)}
 {_at("helpers", _HELPERS)}
   %wide = zext i32 %me to i64
   %bytes = mul i64 %wide, {CACHE_LINE_BYTES}
@@ -186,7 +189,15 @@ seen:
 asked:
   %hint = load atomic i32, ptr %usedat acquire, align 4
   %wanted = icmp slt i32 %me, %hint
-  br i1 %wanted, label %enter, label %spin
+  br i1 %wanted, label %beside, label %spin
+beside:
+  %theirs = load atomic i32, ptr %coreat monotonic, align 4
+  %mine = call i32 @core()
+  %shared = icmp eq i32 %theirs, %mine
+  br i1 %shared, label %part, label %enter
+part:
+  call void @move()
+  br label %enter
 enter:
   %i = atomicrmw xchg ptr %at, i32 %epoch seq_cst, align 4
   %closed = load atomic i32, ptr %closedat seq_cst, align 4
@@ -454,7 +465,12 @@ alone:
   ret i64 0
 team:
 {_at("spinsat", _SPINS)}
+{_at("coreat", _CORE)}
   store atomic i32 %spins, ptr %spinsat monotonic, align 4
+  %here = call i32 @core()
+  %enough = icmp ne i32 %spins, 0
+  %core = select i1 %enough, i32 %here, i32 -1
+  store atomic i32 %core, ptr %coreat monotonic, align 4
   %waited = call i64 @with_helpers(ptr %slot, ptr %table, i64 %number, i32 %threads)
   %freed = call ptr @find(i64 %me, i64 0)
   ret i64 %waited

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ...backends.arrays import PAGE_BYTES, from_place, place_in_page
 from .plan import ALIGNMENT
 
 
@@ -58,22 +59,33 @@ def arrange(tensors: Sequence[Live]) -> tuple[list[int], int]:
     """Plan the memory of tensors: the offset of each, and the bytes of the arena.
 
     The largest first, each at the lowest place where nothing lies that is needed at the same time (greedy by size:
-    Pisarchyk and Lee 2020, arXiv:2001.03288).
+    Pisarchyk and Lee 2020, arXiv:2001.03288). Those of more than a page begin at other places of it than the ones
+    written before and after them, and than what a caller brings.
     """
     offsets = [0] * len(tensors)
+    places = _places(tensors)
     placed: list[int] = []
     total = 0
     for n in sorted(range(len(tensors)), key=lambda n: (-tensors[n].nbytes, n)):
         size = footprint(tensors[n].nbytes)
-        start = 0
+        start = from_place(0, size, places[n])
         for other in sorted((k for k in placed if tensors[k].meets(tensors[n])), key=offsets.__getitem__):
             if start + size <= offsets[other]:
                 break
-            start = max(start, offsets[other] + footprint(tensors[other].nbytes))
+            start = max(start, from_place(offsets[other] + footprint(tensors[other].nbytes), size, places[n]))
         offsets[n] = start
         placed.append(n)
         total = max(total, start + size)
     return offsets, total
+
+
+def _places(tensors: Sequence[Live]) -> list[int]:
+    """Return the byte of a page that each tensor begins at, if it is larger: those written in turn are apart."""
+    places = [0] * len(tensors)
+    larger = [n for n, tensor in enumerate(tensors) if tensor.nbytes > PAGE_BYTES]
+    for number, n in enumerate(sorted(larger, key=lambda n: (tensors[n].first, n)), 1):
+        places[n] = place_in_page(number)
+    return places
 
 
 def footprint(size: int) -> int:

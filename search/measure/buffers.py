@@ -8,25 +8,28 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from ...backends.arrays import CACHE_LINE_BYTES, PAGE_BYTES, from_place, place_in_page
 from ...dialects.numpy_types import teach_numpy
 from .backend_api import Executable
 from .tolerance import Tolerance
 
 Array = npt.NDArray[Any]
 
-_ALIGNMENT = 64
-"""Bytes that arrays start at a multiple of: a cache line."""
 FENCE_BYTES = 4096
 """Bytes around an array that nobody may write: a page, as strides of tiles go beyond an end by a vector or a row."""
 FENCE_VALUE = 0xA5
 """A byte that is neither 0 nor 255, which a program writes most."""
 
 
-def _fenced(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    """Return an aligned array and the raw bytes around it, all set to the fence value."""
+def _fenced(shape: Sequence[int], dtype: np.dtype[Any], number: int) -> tuple[Array, Array]:
+    """Return the aligned array of a number, and the raw bytes around it, all set to the fence value.
+
+    As the tensors of a network do, arrays begin at places of a page that differ.
+    """
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    raw = np.empty(size + 2 * FENCE_BYTES + _ALIGNMENT, dtype=np.uint8)
-    start = FENCE_BYTES + (-(raw.ctypes.data + FENCE_BYTES)) % _ALIGNMENT
+    raw = np.empty(size + 2 * FENCE_BYTES + CACHE_LINE_BYTES + PAGE_BYTES, dtype=np.uint8)
+    first = raw.ctypes.data + FENCE_BYTES
+    start = from_place(first + -first % CACHE_LINE_BYTES, size, place_in_page(number)) - raw.ctypes.data
     raw[:start] = FENCE_VALUE
     raw[start + size :] = FENCE_VALUE
     return raw[start : start + size].view(dtype).reshape(shape), raw
@@ -51,7 +54,7 @@ class Buffers:
         self.expected = [_load(path, name) for path, name in zip(expected, names[len(inputs) :], strict=True)]
         self._tolerances = tolerances
         self._bounds = [each.bounds(e) for each, e in zip(tolerances, self.expected, strict=True)]
-        pairs = [_fenced(a.shape, a.dtype) for a in (*self._originals, *self.expected)]
+        pairs = [_fenced(a.shape, a.dtype, n) for n, a in enumerate((*self._originals, *self.expected))]
         self.args = [array for array, _ in pairs]
         self._raw = [raw for _, raw in pairs]
         self.outputs = self.args[len(inputs) :]

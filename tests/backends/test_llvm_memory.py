@@ -326,3 +326,21 @@ def test_workspaces_are_zeros_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
     workspace = executable._workspace
     assert len(workspace) > 0
     assert not workspace.any()
+
+
+@pytest.mark.parametrize("first", [0, 640, 4032])
+def test_results_are_apart_from_what_is_read(first: int) -> None:
+    raw = np.zeros(5 * arrays.PAGE_BYTES, np.uint8)
+    start = -raw.ctypes.data % arrays.PAGE_BYTES + first
+    data, weight = raw[start : start + 2 * arrays.PAGE_BYTES], np.zeros(64, np.float32)
+    shapes = [((40, 40), np.float32), ((30, 60), np.float32), ((8,), np.float32)]
+    one, other, small = arrays.aligned_results(shapes, weight, data)
+    for number, result in enumerate((one, other), 1):
+        assert (result.ctypes.data - data.ctypes.data) % arrays.PAGE_BYTES == arrays.place_in_page(number)
+    assert all(result.ctypes.data % arrays.CACHE_LINE_BYTES == 0 for result in (one, other, small))
+    assert [result.shape for result in (one, other, small)] == [shape for shape, _ in shapes]
+
+
+def test_results_of_no_inputs_are_aligned() -> None:
+    (result,) = arrays.aligned_results([((3000,), "float32")])
+    assert result.ctypes.data % arrays.CACHE_LINE_BYTES == 0

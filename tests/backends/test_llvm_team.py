@@ -24,11 +24,12 @@ from loopwright.backends.context import create_context
 from loopwright.backends.llvm import team, work
 from loopwright.backends.llvm.compile import compile_module
 from loopwright.backends.llvm.cpu import architecture
-from loopwright.backends.llvm.jit import _initialize_all
+from loopwright.backends.llvm.jit import LoadedSymbols, _initialize_all, compile_text
 from loopwright.backends.llvm.loaded_object import LoadedObject
 from loopwright.backends.llvm.runtime import OpenMp
 from loopwright.backends.llvm.sequence import KernelSequence
 from loopwright.backends.llvm.team_branches import BRANCHES_TEXT
+from loopwright.backends.llvm.team_cores import CORES_BY_LINUX
 from loopwright.backends.llvm.team_text import team_text
 from loopwright.backends.llvm.team_waiting import FUTEX
 from loopwright.dialects.target import Target
@@ -296,3 +297,23 @@ def test_callers_who_are_late_at_once_have_one_team(monkeypatch: pytest.MonkeyPa
     with ThreadPoolExecutor(4) as callers:
         found = list(callers.map(lambda _: asked._own, range(4)))
     assert len(made) == 1 and all(each is made[0] for each in found)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads are placed by the system alone")
+def test_a_thread_moves_to_another_core_and_may_be_on_all_of_its_own_again() -> None:
+    wrapped = "define i32 @moved() {\n  call void @move()\n  %at = call i32 @core()\n  ret i32 %at\n}\n"
+    code = LoadedSymbols(compile_text(CORES_BY_LINUX + wrapped).object_code, ("moved",))
+    moved = ctypes.CFUNCTYPE(ctypes.c_int32)(code.addresses["moved"])
+    cores = os.sched_getaffinity(0)
+    try:
+        assert moved() in cores
+        assert os.sched_getaffinity(0) == cores
+        os.sched_setaffinity(0, {min(cores)})
+        assert moved() == min(cores)
+        assert os.sched_getaffinity(0) == {min(cores)}
+        if len(cores) > 1:
+            os.sched_setaffinity(0, {min(cores), max(cores)})
+            assert {moved() for _ in range(20)} <= {min(cores), max(cores)}
+    finally:
+        os.sched_setaffinity(0, cores)
+        code.close()

@@ -8,6 +8,7 @@ import sys
 import threading
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from process_limits import limited
 from small_networks import SMALL, feeds_of
 
 import loopwright as lw
+from loopwright.backends.arrays import PAGE_BYTES, place_in_page
 from loopwright.backends.targets import resolve_target
 from loopwright.dialects.loop import blocks_in
 from loopwright.graph.build_ahead import processes_ahead
@@ -295,6 +297,15 @@ def test_tensors_that_meet_do_not_overlap(drawn: list[tuple[int, int, int]]) -> 
         for other, begin in zip(tensors[:n], offsets[:n], strict=True):
             apart = start + one.nbytes <= begin or begin + other.nbytes <= start
             assert apart or not one.meets(other)
+
+
+def test_tensors_that_follow_each_other_begin_at_other_places_of_a_page() -> None:
+    sizes = (802_816, 100, 401_408, 401_408, 4096, 200_704, 200_704)
+    offsets, total = arrange([Live(size, step, step + 1) for step, size in enumerate(sizes)])
+    large = [offset % PAGE_BYTES for offset, size in zip(offsets, sizes, strict=True) if size > PAGE_BYTES]
+    assert {(b - a) % PAGE_BYTES for a, b in pairwise(large)} == {place_in_page(1)}
+    assert large[0] == place_in_page(1)  # behind what a caller has at the beginning of a page
+    assert total <= sizes[0] + 4 * PAGE_BYTES
 
 
 def test_kernels_are_built_by_processes_and_kept(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from neighbours import MOST_OF_OTHERS, TRIES, of_others, undisturbed
 from rounds import call_by_clock, calls_by_clock, in_turn, medians_in_turn, runs_by_clock, times_in_turn
 
 
@@ -67,3 +74,31 @@ def test_runs_are_doubled_until_they_take_the_least_time() -> None:
     timed = runs_by_clock(run_often, clock, least_s=1.0)
     assert (timed(), timed()) == (0.25, 0.25)
     assert asked == [1, 1, 2, 4, 1, 4], "one that is not timed, each time"
+
+
+def test_a_turn_that_others_disturb_is_taken_again() -> None:
+    length_ns = 10**12  # more than any turn here takes
+    seen = iter([{"1": 0}, {"1": length_ns}, {"1": 0}, {"1": 5, "2": length_ns}])
+    given = iter([9.0, 2.0, 1.0])
+    assert undisturbed(given.__next__, seen=seen.__next__)() == 2.0
+    assert next(given) == 1.0
+
+
+def test_of_disturbed_turns_the_one_counts_in_which_others_had_least() -> None:
+    seen = iter([each for had in (4, 3, 1, 2)[:TRIES] for each in ({"1": 0}, {"1": had * 10**12})])
+    given = iter([1.0, 2.0, 3.0, 4.0])
+    assert MOST_OF_OTHERS < 1
+    assert undisturbed(given.__next__, seen=seen.__next__)() == 3.0
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not say it")
+def test_threads_of_others_are_seen_and_our_own_are_not() -> None:
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        before = of_others()
+        while of_others().get(str(busy.pid), 0) <= before.get(str(busy.pid), 0):
+            pass
+    finally:
+        busy.kill()
+        busy.wait()
+    assert not set(os.listdir("/proc/self/task")) & set(of_others())

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from loopwright.backends.arrays import CACHE_LINE_BYTES, PAGE_BYTES, place_in_page
 from loopwright.search.measure.buffers import Buffers
 from loopwright.search.measure.timing import TimingSettings, measure_times
 from loopwright.search.measure.tolerance import Tolerance
@@ -96,3 +97,14 @@ def test_infinite_and_undefined_results_are_compared_as_such(tmp_path: Path) -> 
     assert "got 5.0, expected inf" in str(buffers.wrong())
     buffers.args[0][...] = [np.inf, np.inf, np.nan, 1.05]
     assert "1 of 4" in str(buffers.wrong()) and "got inf, expected -inf" in str(buffers.wrong())
+
+
+def test_arguments_begin_at_places_of_a_page_that_differ(tmp_path: Path) -> None:
+    arrays = {"data": (8, 28, 28, 8), "filters": (3, 3, 8), "result": (8, 28, 28, 8)}
+    for name, shape in arrays.items():
+        np.save(tmp_path / f"{name}.npy", np.zeros(shape, np.float32))
+    paths = [str(tmp_path / f"{name}.npy") for name in arrays]
+    data, filters, result = Buffers(paths[:2], paths[2:], [Tolerance(0.0, 0.0)]).args
+    assert data.ctypes.data % PAGE_BYTES == place_in_page(0)
+    assert result.ctypes.data % PAGE_BYTES == place_in_page(2)
+    assert filters.nbytes <= PAGE_BYTES and filters.ctypes.data % CACHE_LINE_BYTES == 0
