@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,21 +24,19 @@ from ..measure.measurer import Measurer, MeasureTask
 from ..records import file as rec
 from ..records.file import Record, Role
 from ..records.index import SKETCH_PREFIX
+from ..sketch.space import Space
 from ..strategies.order import in_random_order
 from ..strategies.random_search import RandomSearch
 from ..strategies.strategy import Note, Proposal, Strategy, StrategyMaker
+from ..template.config import Config
 from ..template.in_search import TemplateInSearch, TemplateSpace
+from ..template.space import Rows
+from ..template.task import TemplateTask
 from ..tune import callback
 from ..tune.loop import TaskTuner, TuningOptions, TuningResult
 from ..tune.progress import TuningState
 from .classic import AnyCallback, as_callback
 from .simulated import SimulatedMeasurer
-
-if TYPE_CHECKING:
-    from ..sketch.space import Space
-    from ..template.config import Config
-    from ..template.space import Rows
-    from ..template.task import TemplateTask
 
 LOGGER = logging.getLogger("loopwright.tuners")
 """Shows each trial at level DEBUG, and a search without a valid trial at level WARNING."""
