@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ..backends.build import build
 from ..backends.kernel_function import Kernel
 from ..backends.targets import resolve_target
+from ..dialects.cached_property import cached_property
 from ..dialects.caller import warn_caller
 from ..dialects.classic_words import attributes_know_classic_words, knows_classic_words
 from ..dialects.late import LateModule
