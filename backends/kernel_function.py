@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -13,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ..dialects.cached_property import cached_property
 from ..dialects.classic_words import attributes_know_classic_words
 from ..dialects.numpy_types import FLOATS
 from .arrays import aligned_copy, aligned_empty, aligned_results, as_array

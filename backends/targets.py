@@ -61,6 +61,13 @@ def _device_here(kind: str) -> Target:
         return DEFAULTS[kind]
 
 
+def require_device(target: str) -> None:
+    """Raise MissingRequirement where a text names this machine's GPU, to measure on it, and there is none."""
+    given = preset_target(target)
+    if given.is_ours and given.is_gpu and not set(options_of(target)) - {"kind", "cores"}:
+        _ = cuda_target() if given.kind == "cuda" else opencl_target()
+
+
 @cache
 def _warn_of_default(kind: str, why: str) -> None:
     text = f"'{kind}' is taken for '{kind} model={DEFAULTS[kind].model}', to compile only: {why}"

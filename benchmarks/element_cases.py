@@ -145,7 +145,9 @@ def _gathered(dice: ShapeDice) -> Draw:
 
     def tensors() -> list[Tensor]:
         data, places = placeholder("data", *shape), te.placeholder(taken, name="places", dtype="int64")
-        return [data, places, take_along_axis.compute(data, places, axis=axis)]
+        found = take_along_axis.compute(data, places, axis=axis)
+        assert isinstance(found, Tensor)
+        return [data, places, found]
 
     def peer(torch: Any, arrays: Sequence[Any]) -> Callable[[], Any]:
         data, places = arrays[0], arrays[1].clamp(0, shape[axis] - 1)

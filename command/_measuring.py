@@ -51,11 +51,15 @@ def measure_option_of(options: argparse.Namespace) -> MeasureOption:
 def _runner(options: argparse.Namespace, **terms: Any) -> Runner:
     """The runner: this machine's, or where a tracker is named that of the fleet, which is asked if it serves the key.
 
-    To ask later is too late: what comes before the first trial takes seconds.
+    To ask later is too late: what comes before the first trial takes seconds. A device of this machine that is named by
+    its kind alone has to be here for the same reason, and would be taken for another one's.
     """
+    from ..backends.targets import require_device
     from ..search.measure.local import LocalRunner
 
     if options.tracker is None and options.key is None:
+        if target := vars(options).get("target"):
+            require_device(target)
         return LocalRunner(**terms)
     if options.tracker is None or options.key is None:
         raise UserError("a fleet is named by both --tracker HOST:PORT and --key KEY")

@@ -34,6 +34,7 @@ def tune_network(options: argparse.Namespace) -> int:
 
     if options.tuner is not None:
         raise UserError(f"--tuner searches one template, and {options.workload} is a network: leave it out")
+    measure = measure_option_of(options)
     net = read_network(options, options.workload)
     try:
         tasks, weights = tasks_of(net, options.target, options.templates, bool(options.winograd))
@@ -47,7 +48,6 @@ def tune_network(options: argparse.Namespace) -> int:
         raise UserError(f"--trials must be at least the number of tasks, {len(tasks)}, got {trials}")
     records = options.records or Path(f"{name_of(options.workload)}.jsonl")
     require_records(records)
-    measure = measure_option_of(options)
     say = said_on(options)
     for number, (task, weight) in enumerate(zip(tasks, weights, strict=True)):
         what = printable(f"{task.name}, {task.flops / 1e6:.1f} MFLOP, {task.workload_key}")

@@ -202,6 +202,9 @@ class ApplyOp(IRDLOperation):
     def verify_(self) -> None:
         if not self.outputs:
             raise VerifyException(f"operator '{self.operator.data}' has no result")
+        for kind in (value.type for value in (*self.inputs, *self.outputs)):
+            if isinstance(kind, TensorType) and min(kind.get_shape(), default=1) < 1:
+                raise VerifyException(f"operator '{self.operator.data}': extents are at least 1, got {kind}")
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

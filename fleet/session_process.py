@@ -8,7 +8,6 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from ..backends.device_kernel import DeviceKernel
 from ..backends.kernel_function import Kernel
 from ..backends.opencl.arrays import opencl
 from ..backends.time_evaluator import BenchmarkResult
+from ..dialects.cached_property import cached_property
 from ..graph.runtime.network import load_network
 from ..search.measure import wire
 from ..search.measure.backend_api import load_backend

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -14,13 +14,11 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from ..dialects.errors import Error
-
-if TYPE_CHECKING:
-    from .parametric.nest import Nest
-    from .parametric.sizes import Sizes
 from ..dialects.loop import BlockOp, ForOp
 from ..dialects.loop_steps import LOWERED_BY
 from .open_number import NumberText
+from .parametric.nest import Nest
+from .parametric.sizes import Sizes
 
 PlanT = TypeVar("PlanT")
 _SHOWN = 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,8 +15,10 @@ from xdsl.dialects.builtin import ModuleOp
 from ..backends.build import build
 from ..backends.kernel_function import Kernel
 from ..backends.targets import resolve_target
+from ..dialects.cached_property import cached_property
 from ..dialects.caller import warn_caller
 from ..dialects.classic_words import attributes_know_classic_words, knows_classic_words
+from ..dialects.late import LateModule
 from ..dialects.markup import as_text, facts, folded, folding, notebook
 from ..dialects.target import Target
 from ..passes.build_limits import USUAL_LIMITS, BuildLimits
@@ -42,10 +44,15 @@ from .sketch.sketch import RefusedSketchError, Sketch
 from .workload import ComputeDAG, Workload, as_workload
 
 if TYPE_CHECKING:
-    from .measure.local import LocalBuilder, Measure, Runner
-    from .measure.measurer import MeasureOptions
-    from .measure.reference import Reference
-    from .tune.loop import TuningOptions, TuningResult, TuningTask
+    from .measure import local as measuring_here
+    from .measure import measurement as measurements
+    from .measure import reference as references
+    from .tune import options as tuning
+else:  # what searches and measures is loaded by whoever does
+    measuring_here = LateModule(".measure.local", __package__)
+    measurements = LateModule(".measure.measurement", __package__)
+    references = LateModule(".measure.reference", __package__)
+    tuning = LateModule(".tune.options", __package__)
 
 __all__ = ["SearchTask"]
 
@@ -214,7 +221,7 @@ class SearchTask:
         return model_for(self.target, self.compute_dag.dtype)
 
     @cached_property
-    def reference(self) -> Reference:
+    def reference(self) -> references.Reference:
         """Random inputs and the right outputs."""
         from .measure.reference import make_reference
 
@@ -223,12 +230,12 @@ class SearchTask:
     @knows_classic_words
     def tune(
         self,
-        options: TuningOptions | int | None = None,
-        measure: Measure = None,
+        options: tuning.TuningOptions | int | None = None,
+        measure: measuring_here.Measure = None,
         *,
-        builder: LocalBuilder | None = None,
-        runner: Runner | None = None,
-    ) -> TuningResult:
+        builder: measuring_here.LocalBuilder | None = None,
+        runner: measuring_here.Runner | None = None,
+    ) -> tuning.TuningResult:
         """Search for a fast schedule; see TuningOptions, for which a number of trials may stand.
 
         Where no trial succeeds, the result says so.
@@ -256,7 +263,7 @@ class SearchTask:
         """Let go of `reference`, which is made again when it is asked for."""
         self.__dict__.pop("reference", None)
 
-    def taught(self, options: TuningOptions) -> TuningOptions:
+    def taught(self, options: tuning.TuningOptions) -> tuning.TuningOptions:
         """The options with a cost model that starts from what is known of other tasks of the target.
 
         That is what the record file holds of them, else the model that ships for the kind of target.
@@ -275,7 +282,7 @@ class SearchTask:
         model = known.model(options.seed) if known.samples else options.cost_model
         return replace(options, cost_model=model, progress=progress)
 
-    def grounded(self, options: TuningOptions) -> TuningOptions:
+    def grounded(self, options: tuning.TuningOptions) -> tuning.TuningOptions:
         """The options with a cost model that starts from the one that ships for the kind of target, if one does.
 
         On several cores it is that of one: MobileNet v1 on two threads went without, and of its 22 kernels two thirds
@@ -290,7 +297,7 @@ class SearchTask:
             return options
         return replace(options, cost_model=Grounded(make_model(TEACHABLE, options.seed), ground))
 
-    def tuning_task(self) -> TuningTask:
+    def tuning_task(self) -> tuning.TuningTask:
         """Make all that a tuner may ask of the task; to be changed with `dataclasses.replace`."""
         from .tune.loop import TuningTask
 
@@ -309,7 +316,7 @@ class SearchTask:
             workload_hash=self.compute_dag.hash,
         )
 
-    def measure_options(self) -> MeasureOptions:
+    def measure_options(self) -> measurements.MeasureOptions:
         """Options of measuring for this target, unless told otherwise."""
         from .measure.measurer import MeasureOptions
         from .measure.preflight import preflight

@@ -6,7 +6,6 @@ import inspect
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import sha256
 from math import prod
 from typing import Any, overload
@@ -16,6 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
+from ..dialects.cached_property import cached_property
 from ..dialects.classic_words import attributes_know_classic_words
 from ..dialects.element import dtype_name, element_bytes
 from ..dialects.target import Target, TargetAttr

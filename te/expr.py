@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias
+
+import numpy as np
 
 from ..dialects.element import DTYPES, element_type
 from ..dialects.numpy_types import FLOATS, INTEGERS, NARROW_FLOATS, SIGNED, UNSIGNED
 from .errors import ExpressionError, format_shape
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from .tensor import Tensor
 
-Number: TypeAlias = "int | float | bool"
-Operand: TypeAlias = "Expr | Tensor | int | float | bool"
-DType: TypeAlias = "str | type[np.generic] | np.dtype[Any]"
+    Operand: TypeAlias = "Expr | Tensor | int | float | bool"
+else:  # the hints of other modules' functions are of the types of these two
+    Operand = ForwardRef("Expr", module=__name__) | ForwardRef("Tensor", module=f"{__package__}.tensor")
+    Operand = Operand | int | float | bool
+
+Number: TypeAlias = int | float | bool
+DType: TypeAlias = str | type[np.generic] | np.dtype[Any]
 """An element type by name, or as NumPy has it."""
 
 NARROW = ("int8", "int16", "uint8", "uint16")

@@ -12,7 +12,7 @@ from .errors import ExpressionError
 from .expr import Const, Expr, IterVar, Operand, Param, cast, convert
 from .functions import maximum, minimum
 
-Axes: TypeAlias = "IterVar | Sequence[IterVar]"
+Axes: TypeAlias = IterVar | Sequence[IterVar]
 
 
 @dataclass(frozen=True)

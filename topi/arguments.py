@@ -10,8 +10,8 @@ from ..te import ShapeError, Tensor
 from ..te.errors import format_shape
 from ..te.tensor import require_tensor
 
-Ints: TypeAlias = "int | Sequence[int]"
-Padding: TypeAlias = "int | str | Sequence[int]"
+Ints: TypeAlias = int | Sequence[int]
+Padding: TypeAlias = int | str | Sequence[int]
 
 
 def spread(operator: str, what: str, value: Ints, count: int) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from .. import te
 from ..te import Tensor, broadcast
 
-Value: TypeAlias = "Tensor | int | float"
+Value: TypeAlias = Tensor | int | float
 
 
 def add(a: Value, b: Value) -> Tensor:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.cached_property import cached_property
 from ..constants import Constants
 from ..device_array import Device
 from ..device_lost import DeviceLost

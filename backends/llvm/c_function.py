@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from math import prod
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.cached_property import cached_property
 from ..arrays import CACHE_LINE_BYTES
 from ..signature import Argument
 from .bound_calls import Call, Copy, Slot

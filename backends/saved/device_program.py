@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from string import Template
 from typing import Any
 
+from ...dialects.cached_property import cached_property
 from ..c_family.kernel_source import KernelSource
 from ..c_parameters import c_name, parameter, parameter_names
 from ..constants import Constants

@@ -24,6 +24,15 @@ def _erf(x: Array) -> Array:
     return np.asarray(erf(x))
 
 
+def _power(a: Array, b: Array) -> Array:
+    """The power of IEEE 754: NumPy takes the square root for a half that is the exponent of all elements.
+
+    That of -infinity is NaN, and that of -0 is -0, where the powers are infinity and 0.
+    """
+    signless = (b == 0.5) & ((a == 0) | (a == -np.inf))
+    return np.asarray(np.power(np.where(signless, np.abs(a), a), b))
+
+
 def _truncated_quotient(a: Array, b: Array) -> Array:
     return np.asarray((np.abs(a) // np.abs(b)) * (np.sign(a) * np.sign(b)))
 
@@ -85,7 +94,7 @@ OPERATIONS: dict[type[Operation], Callable[..., Any]] = {
     math.CosOp: np.cos,
     math.TanhOp: np.tanh,
     math.ErfOp: _erf,
-    math.PowFOp: np.power,
+    math.PowFOp: _power,
     math.FmaOp: lambda a, b, c: a * b + c,
     math.CopySignOp: np.copysign,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,9 @@ from ...graph.network import Network
 from ...graph.runtime.executor import Executor
 from ...graph.runtime.network import CompiledNetwork
 from ...graph.runtime.on_cuda import CudaNetwork
+from ...search.records.file import Record
 from ..mlir.importer import from_mlir
 from .on_cuda import CudaCalls, cuda_index
-
-if TYPE_CHECKING:
-    from ...search.records.file import Record
 
 Array = npt.NDArray[Any]
 

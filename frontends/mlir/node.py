@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ...dialects.cached_property import cached_property
 from ...dialects.graph import ApplyOp, ConstantOp
 from ...dialects.numpy_types import teach_numpy
 from ...graph.evaluate import apply_arrays

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...backends.host_memory import host_memory_bytes
+from ...dialects.late import LateModule
 from ...dialects.numpy_types import ELEMENT_TYPES
 from ...graph.layout import in_layout
 from ...graph.network import Network, Value
@@ -43,7 +44,10 @@ from .stand_ins import StandIns
 from .types import type_name
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+    import onnx
+    from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto
+else:
+    onnx = LateModule("onnx")
 
 Array = npt.NDArray[Any]
 
@@ -54,7 +58,7 @@ _BY_VALUES = ": the shape of its result depends on values that are not known, an
 
 @sparing_old_objects
 def from_onnx(
-    model: str | os.PathLike[str] | bytes | ModelProto,
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Mapping[str, Array] | None = None,
     name: str | None = None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.late import LateModule
 from ...dialects.numpy_types import ELEMENT_TYPES
 from ...onnx_backend import supports_device
 from .model import declared_shape, inferred_types, inputs_of, prepare, read_model
@@ -18,7 +19,10 @@ from .tail import versions_of
 from .types import type_name
 
 if TYPE_CHECKING:
+    import onnx
     from onnx import ModelProto, ValueInfoProto
+else:
+    onnx = LateModule("onnx")
 
 Array = npt.NDArray[Any]
 
@@ -69,7 +73,7 @@ class InferenceSession:
 
     def __init__(
         self,
-        path_or_bytes: str | os.PathLike[str] | bytes | ModelProto,
+        path_or_bytes: str | os.PathLike[str] | bytes | onnx.ModelProto,
         sess_options: Any = None,
         providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,

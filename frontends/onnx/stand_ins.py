@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
+from ...dialects.cached_property import cached_property
 from ...dialects.numpy_types import ELEMENT_TYPES
 from ...graph.network import Network, Value
 from .model import PreparedModel, inferred_types

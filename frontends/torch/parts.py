@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ...dialects.cached_property import cached_property
 from ...dialects.strides import row_major
 from .fx import FxNode, devices_of
 from .model_key import rows_of

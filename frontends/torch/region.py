@@ -7,7 +7,6 @@ import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...backends.forkable import ForkableLock
 from ...backends.missing import MissingRequirement
 from ...backends.targets import resolve_target
+from ...dialects.cached_property import cached_property
 from ...dialects.target import Target
 from ...graph.builders import BuildError
 from ...graph.export import CpuNetwork

@@ -22,6 +22,11 @@ def _function(name: str, formula: object) -> Compute:
     return compute
 
 
+def _odd(x: Expr, value: Expr) -> Expr:
+    """The value of an odd function, given that of |x|: with the sign of x, which -0 has too."""
+    return te.select(x == 0.0, x, te.select(x < 0.0, -value, value))
+
+
 def _sinh(x: Expr) -> Expr:
     """(e^x - e^-x) / 2; near 0, where that cancels, three terms of the series."""
     square = x * x
@@ -42,7 +47,7 @@ def _log1p(x: Expr) -> Expr:
 def _asinh(x: Expr) -> Expr:
     a = te.abs(x)
     value = te.select(a > _LARGE, te.log(a) + math.log(2), _log1p(a + a * a / (1.0 + te.sqrt(a * a + 1.0))))
-    return te.select(x < 0, -value, value)
+    return _odd(x, value)
 
 
 def _acosh(x: Expr) -> Expr:
@@ -66,7 +71,7 @@ def _atan(x: Expr) -> Expr:
     for k in range(terms - 1, -1, -1):
         series = series * square + (-1.0) ** k / (2 * k + 1)
     value = base + t * series
-    return te.select(x < 0, -value, value)
+    return _odd(x, value)
 
 
 def _asin(x: Expr) -> Expr:

@@ -20,6 +20,7 @@ from ...dialects.target import WARP
 from ..operator import CHAINED, HEADS, Kind, is_in_parts, is_view, kind_of
 from ..types import shape_of
 from ._attention import Form, attention_before
+from ._circles import without_circles
 from ._dominators import post_dominators, region_between
 from ._rewrite import group_label, networks, option, producer, put_in_order, used_once, users
 
@@ -81,7 +82,7 @@ class Fuse(ModulePass):
             grouping.run()
             grouping.take_in_queries()
             grouping.join_chains(self.beside)
-            for members in grouping.groups():
+            for members in without_circles(function.body.block, grouping.groups()):
                 _make_group(members)
             put_in_order(function.body.block)
 

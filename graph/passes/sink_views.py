@@ -30,18 +30,22 @@ class SinkViews(ModulePass):
     name: ClassVar[str] = "lw-graph-sink-views"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        constants = set[SSAValue]()
+        constants, readable = set[SSAValue](), dict[SSAValue, bool]()
         for found in applied(op):
             if all(value in constants or isinstance(value.owner, ConstantOp) for value in found.inputs):
                 constants.update(found.outputs)
             elif is_elementwise(found):
-                _sink(found, constants)
+                _sink(found, constants, readable)
 
 
-def _sink(op: ApplyOp, constants: Set[SSAValue]) -> None:
-    """Sink the views that an operator reads; `constants` are the results ahead of it that depend on constants only."""
+def _sink(op: ApplyOp, constants: Set[SSAValue], readable: dict[SSAValue, bool]) -> None:
+    """Sink the views that an operator reads; `constants` are the results ahead of it that depend on constants only.
+
+    `readable` are the views of which it is known if all their readers can read the source: of hundreds of readers each
+    would ask all others.
+    """
     wanted = shape_of(op.outputs[0])
-    source = next((s for v in op.inputs if (s := _viewed(v, wanted, constants)) is not None), None)
+    source = next((s for v in op.inputs if (s := _viewed(v, wanted, constants, readable)) is not None), None)
     if source is None:
         return
     if any(_ends_anchor(v) for v in op.inputs if shape_of(v) == wanted):
@@ -54,8 +58,14 @@ def _sink(op: ApplyOp, constants: Set[SSAValue]) -> None:
     inputs = []
     for value, under in zip(op.inputs, shapes, strict=True):
         assert under is not None
-        inner = _viewed(value, wanted, constants)
-        inputs.append(inner if inner is not None and shape_of(inner) == under else before.reshape(value, under))
+        inner = _viewed(value, wanted, constants, readable)
+        if inner is not None and shape_of(inner) == under:
+            read = inner
+            readable.pop(inner, None)  # it has another reader now
+        else:
+            read = before.reshape(value, under)
+            readable.pop(value, None)
+        inputs.append(read)
     made = before.apply(op.operator.data, *inputs, label=op.outputs[0].name_hint, **op.options.values)
     replace(op, [before.reshape(made, wanted)])
 
@@ -70,7 +80,9 @@ def _ends_anchor(value: SSAValue) -> bool:
     return is_elementwise(op) and any(_ends_anchor(v) for v in op.inputs if shape_of(v) == shape_of(value))
 
 
-def _viewed(value: SSAValue, shape: tuple[int, ...], constants: Set[SSAValue]) -> SSAValue | None:
+def _viewed(
+    value: SSAValue, shape: tuple[int, ...], constants: Set[SSAValue], readable: dict[SSAValue, bool]
+) -> SSAValue | None:
     """Return the source of a view that has the shape given, if all its readers can read the source instead."""
     owner = value.owner
     if not isinstance(owner, ApplyOp) or kind_of(owner) is not Kind.VIEW:
@@ -78,7 +90,11 @@ def _viewed(value: SSAValue, shape: tuple[int, ...], constants: Set[SSAValue]) -
     source = owner.inputs[0]
     if shape_of(value) != shape or not isinstance(source.owner, ApplyOp) or value in constants:
         return None
-    return source if used_once(value) or all(_reads(op, shape, shape_of(source)) for op in users(value)) else None
+    if used_once(value):
+        return source
+    if value not in readable:
+        readable[value] = all(_reads(op, shape, shape_of(source)) for op in users(value))
+    return source if readable[value] else None
 
 
 def _reads(op: Operation, wanted: tuple[int, ...], shape: tuple[int, ...]) -> bool:
@@ -99,8 +115,6 @@ def _under(own: tuple[int, ...], wanted: tuple[int, ...], shape: tuple[int, ...]
         return shape
     if prod(own) == 1:
         return ()
-    if 0 in wanted:
-        return None
     own = (*(1,) * (len(wanted) - len(own)), *own)
     under = list[int]()
     for before, after in _same_elements(wanted, shape):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
@@ -14,6 +13,7 @@ from ...backends.cuda.arrays import CudaDevice
 from ...backends.cuda.driver import current, device_at
 from ...backends.cuda.launches import NO_BASES, Address, DeviceCopy, Launches, LoadedFunction, relaxed_capture
 from ...backends.llvm.bound_calls import Call, Copy, Slot
+from ...dialects.cached_property import cached_property
 from .binding import Binding, bound
 from .package import Package, require_memory
 from .plan import Place, Port

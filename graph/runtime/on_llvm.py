@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from ...backends.llvm.loaded_object import LoadedObject
 from ...backends.llvm.sequence import KernelSequence
 from ...backends.llvm.symbols import MOST_THREADS
 from ...backends.time_evaluator import HostCaches
+from ...dialects.cached_property import cached_property
 from ...dialects.cpu_models import CPU_MODELS
 from .binding import Binding, bound
 from .package import Package, PackageError, require_memory

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import gcd
 
 from xdsl.dialects import arith
@@ -12,6 +11,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.attributes import IndicesAttr
+from ...dialects.cached_property import cached_property
 from ...dialects.index import Atom, Div, IndexExpr, Mod, Ranges, axis, constant
 from ...dialects.lookups import looked_up
 from ...dialects.loop import BlockOp, ForOp, LoadOp, is_bound

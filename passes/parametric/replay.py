@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ...dialects.cached_property import cached_property
 from ...dialects.target import Target
 from ..open_number import open_names
 from ..pipeline_text import apply_schedule, lower_to_loops, parse_schedule

@@ -12,9 +12,7 @@ from typing import TypeAlias
 
 from ..open_number import OpenNumber
 
-Number: TypeAlias = "int | float"
-Size: TypeAlias = "int | float | SizeValue"
-"""A number, or an expression over the columns of a population."""
+Number: TypeAlias = int | float
 
 _COMMUTATIVE = frozenset(("add", "mul", "minimum", "maximum", "gcd", "equal"))
 
@@ -154,6 +152,10 @@ class SizeValue:
 
     def __neg__(self) -> Size:
         return self.graph.two("sub", 0, self)
+
+
+Size: TypeAlias = int | float | SizeValue
+"""A number, or an expression over the columns of a population."""
 
 
 class Sizes:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.cached_property import cached_property
 from .plain_file import Fields, Plain, PlainFileError
 from .protocol import Floats
 from .tree_walk import add_leaves

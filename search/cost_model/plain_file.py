@@ -10,7 +10,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, ForwardRef, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,11 @@ from ...storage.ownership import require_ours
 from ...storage.whole_file import write_whole
 
 Array: TypeAlias = npt.NDArray[Any]
-Plain: TypeAlias = "bool | int | float | str | Array | Sequence[Plain] | Mapping[str, Plain] | None"
+if TYPE_CHECKING:
+    Plain: TypeAlias = "bool | int | float | str | Array | Sequence[Plain] | Mapping[str, Plain] | None"
+else:  # hints in other modules find what it is of here
+    _PLAIN = ForwardRef("Plain", module=__name__)
+    Plain = bool | int | float | str | Array | Sequence[_PLAIN] | Mapping[str, _PLAIN] | None
 """Values that can be kept: arrays are of one of `_DTYPES`."""
 
 _DTYPES = ("<f4", "<f8", "<i8")

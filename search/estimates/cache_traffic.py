@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import zip_longest
 from math import gcd, prod
 
 import numpy.typing as npt
 
+from ...dialects.cached_property import cached_property
 from ...dialects.target import LINE_BYTES
 from ..sketch import arrays as np
 from ..sketch.expression import is_nowhere

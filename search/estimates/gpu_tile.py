@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
 import numpy.typing as npt
 
+from ...dialects.cached_property import cached_property
 from ...dialects.multiprocessor import multiprocessor_of
 from ...dialects.target import WARP, Target
 from ..sketch import arrays as np

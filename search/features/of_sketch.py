@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ...backends.forkable import ForkableLock
+from ...dialects.cached_property import cached_property
 from ...dialects.target import Target
 from ...passes.collector import collector_paused
 from ...passes.parametric.replay import ScheduledNests

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
+from ...dialects.cached_property import cached_property
 from ...dialects.loop_notes import JOIN, PIPELINE_STAGES
 from ...passes.parametric.nest import Buffer, Loop, Nest, Stage
 from ...passes.parametric.placement import kept_part

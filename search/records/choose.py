@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...backends.targets import resolve_target
+from ...dialects.late import LateModule
 from . import file as rec
 from .file import Record, RecordError
 from .index import ForTarget, on_device
@@ -14,8 +15,11 @@ from .match import Choice, same_model
 from .record import key_of
 
 if TYPE_CHECKING:
-    from ..task import SearchTask
-    from ..template.task import TemplateTask
+    from .. import task as searches
+    from ..template import task as templates
+else:  # who asks by name or by hash loads neither
+    searches = LateModule("..task", __package__)
+    templates = LateModule("..template.task", __package__)
 
 _FEWEST_DIGITS = 4
 """Of a hash that is given by its beginning: among ten workloads two share four digits once in 1,500 files."""
@@ -23,7 +27,7 @@ _FEWEST_DIGITS = 4
 
 def load_best(
     records: str | os.PathLike[str] | Iterable[Record],
-    workload: str | SearchTask | TemplateTask | None = None,
+    workload: str | searches.SearchTask | templates.TemplateTask | None = None,
     target: str | None = None,
     device: str | None = None,
 ) -> Record:

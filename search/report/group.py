@@ -7,11 +7,11 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 
+from ...dialects.cached_property import cached_property
 from ..measure.limits import Limits, Share
 from ..named_workloads import named_workloads, parameters
 from ..records.file import Record, RecordError, Role, best

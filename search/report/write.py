@@ -11,6 +11,7 @@ from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING
 
 from ...dialects.caller import warn_caller
+from ...dialects.late import LateModule
 from ...dialects.markup import as_text
 from ...storage.ownership import require_ours
 from ...storage.whole_file import write_whole
@@ -27,7 +28,9 @@ from .page import page
 from .vega import picture
 
 if TYPE_CHECKING:
-    from ..task import SearchTask
+    from .. import task as searches
+else:  # a report of records alone loads no search
+    searches = LateModule("..task", __package__)
 
 _HEIGHT = 640
 """Pixels of a report in a notebook, which scrolls."""
@@ -51,7 +54,7 @@ MARKS = (PAGE_MARK.encode(), b"<title>Tuning report of ", CURVE_TITLE.encode())
 def write_report(
     records: str | os.PathLike[str] | Iterable[Record],
     output: str | os.PathLike[str],
-    find_task: Callable[[Record], SearchTask | None] | None = None,
+    find_task: Callable[[Record], searches.SearchTask | None] | None = None,
     measure: bool = True,
     title: str = "",
     networks: Sequence[TunedNetwork] | None = None,
@@ -65,7 +68,7 @@ def write_report(
     this machine's CPU are measured where records are of it and keep none. RecordError where a file cannot be read or
     written, or there is no record.
     """
-    default: Callable[[Record], SearchTask | None]
+    default: Callable[[Record], searches.SearchTask | None]
     if isinstance(records, str | os.PathLike):
         name, loaded, default = os.fspath(records), rec.load(records), partial(rebuilt_task, records=records)
     else:

@@ -9,13 +9,14 @@ import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from ...backends.llvm.function_text import FunctionText
 from ...backends.llvm.jit import kept_function
+from ...dialects.cached_property import cached_property
 
 Integers = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from operator import and_
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.cached_property import cached_property
 from ...passes.collector import collector_paused
 from ...passes.parametric.sizes import Size, SizeGraph
 from ..features.native import Picked, run_program

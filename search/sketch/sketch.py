@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.cached_property import cached_property
 from ...passes.open_number import OpenText
 from .formula import Estimate, Formulas
 from .hole import Columns, Derived, Hole, Limit

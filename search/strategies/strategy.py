@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
 
+from ...dialects.cached_property import cached_property
 from ..cost_model import CostModel, Floats, relative_speed
 from ..cost_model.protocol import has_learned, log_scale
 from ..sketch.space import GuardedSpace, Rows, Space, SpaceError, SpaceFailure

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from ...backends.targets import resolve_target
+from ...dialects.cached_property import cached_property
 from ...dialects.loop import is_thread_kind, loops_in
 from ...dialects.markup import as_text, folded, notebook
 from ...dialects.target import Target, target_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
+from ...dialects.cached_property import cached_property
 from ...dialects.target import Target
 from ...passes.collector import collector_paused
 from ...passes.parametric.replay import ScheduledNests

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.cached_property import cached_property
 from ...passes.parametric.nest import Loop, Stage
 from ...passes.parametric.replay import ScheduledNests
 from ...passes.parametric.sizes import Size, SizeGraph, product

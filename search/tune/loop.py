@@ -7,8 +7,9 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial
 
+from ...dialects.cached_property import cached_property
 from ..cost_model import make_model, relative_speed
 from ..measure.measurement import Measuring
 from ..measure.measurer import Measurement, MeasureOptions, Measurer, headline

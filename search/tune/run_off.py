@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from statistics import median
 
+from ...dialects.cached_property import cached_property
 from ..measure.limits import Limits
 from ..measure.measurement import Measuring
 from ..measure.measurer import MeasureError, Measurement, headline

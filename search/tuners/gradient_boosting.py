@@ -9,12 +9,13 @@ chains of 16 moves to the better of 2 neighbours take as many trials or more to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from ...dialects.cached_property import cached_property
 from ...dialects.classic_words import knows_classic_words
 from ...dialects.counts import require_count
 from ..cost_model import CostModel, Floats, Tasks, relative_speed

@@ -7,14 +7,15 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.cached_property import cached_property
 from ...dialects.classic_words import knows_classic_words
 from ...dialects.counts import require_count
 from ..cost_model import CostModel, make_model
@@ -24,21 +25,19 @@ from ..measure.measurer import Measurer, MeasureTask
 from ..records import file as rec
 from ..records.file import Record, Role
 from ..records.index import SKETCH_PREFIX
+from ..sketch.space import Space
 from ..strategies.order import in_random_order
 from ..strategies.random_search import RandomSearch
 from ..strategies.strategy import Note, Proposal, Strategy, StrategyMaker
+from ..template.config import Config
 from ..template.in_search import TemplateInSearch, TemplateSpace
+from ..template.space import Rows
+from ..template.task import TemplateTask
 from ..tune import callback
 from ..tune.loop import TaskTuner, TuningOptions, TuningResult
 from ..tune.progress import TuningState
 from .classic import AnyCallback, as_callback
 from .simulated import SimulatedMeasurer
-
-if TYPE_CHECKING:
-    from ..sketch.space import Space
-    from ..template.config import Config
-    from ..template.space import Rows
-    from ..template.task import TemplateTask
 
 LOGGER = logging.getLogger("loopwright.tuners")
 """Shows each trial at level DEBUG, and a search without a valid trial at level WARNING."""

@@ -21,12 +21,16 @@ def test_programs_are_reproducible() -> None:
         assert made.text == again.text and np.array_equal(made.wanted, again.wanted)
 
 
-def test_angles_of_infinities_and_nan_are_numpys() -> None:
-    ends = np.array([np.inf, -np.inf, 1, -1, 0, 2, np.nan], np.float32)
+def test_angles_of_zeros_infinities_and_nan_are_numpys() -> None:
+    """Zeros by their signs, too."""
+    ends = np.array([np.inf, -np.inf, 1, -1, 0, -0.0, 2, np.nan], np.float32)
     y, x = (side.reshape(-1) for side in np.meshgrid(ends, ends))
     kind = f"tensor<{y.size}xf32>"
     text = f"""func.func @main(%y: {kind}, %x: {kind}) -> {kind} {{
       %angle = stablehlo.atan2 %y, %x : {kind}
       return %angle : {kind}
     }}"""
-    np.testing.assert_allclose(lw.from_mlir(text).evaluate(y=y, x=x)[0], np.arctan2(y, x), rtol=1e-6)
+    found, wanted = lw.from_mlir(text).evaluate(y=y, x=x)[0], np.arctan2(y, x)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    is_number = ~np.isnan(wanted)
+    assert np.array_equal(np.signbit(found[is_number]), np.signbit(wanted[is_number]))

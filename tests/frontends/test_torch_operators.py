@@ -12,6 +12,7 @@ from torch_programs import PROGRAMS, Wrapped  # noqa: E402
 
 import loopwright as lw  # noqa: E402
 from loopwright.frontends.torch.discovery import converters  # noqa: E402
+from loopwright.frontends.torch.recurrent_operator import recurrent_layer  # noqa: E402
 
 
 @pytest.mark.few(40)
@@ -29,9 +30,12 @@ def test_operator_gives_what_pytorch_gives(name: str) -> None:
 
 
 def test_each_converter_is_of_an_operator_that_pytorch_has() -> None:
+    recurrent_layer()  # defines our own
+
     def has(name: str) -> bool:
-        packet, _, overload = name.removeprefix("prims::").partition(".")
-        return hasattr(getattr(torch.ops.prims if "::" in name else torch.ops.aten, packet, None), overload)
+        namespace, _, rest = name.rpartition("::")
+        packet, _, overload = rest.partition(".")
+        return hasattr(getattr(getattr(torch.ops, namespace or "aten"), packet, None), overload)
 
     assert not [name for name in converters() if not has(name) and not name.startswith("transformers::")]
 

@@ -46,3 +46,26 @@ def test_quotients_of_the_least_and_largest_integers(dtype: str) -> None:
 @pytest.mark.parametrize("operator", INVERSES)
 def test_inverse_hyperbolic_functions(operator: str) -> None:
     require_same(operator, INVERSES[operator], WIDE)
+
+
+@pytest.mark.parametrize(("operator", "function"), [("asin", np.arcsin), ("asinh", np.arcsinh), ("atan", np.arctan)])
+def test_odd_functions_keep_the_sign_of_zero(operator: str, function: Callable[..., Any]) -> None:
+    x = np.asarray([-0.0, 0.0, -0.25, 0.25], "float32")
+    net: Any = lw.Network()
+    net.output(net.apply(operator, net.input("x", x.shape)))
+    for found in (net.evaluate(x=x)[0], lw.compile(net, "llvm")(x=x)):
+        assert np.array_equal(np.signbit(found), np.signbit(function(x)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_powers_of_one_exponent_are_those_of_many(dtype: str) -> None:
+    """NumPy takes the square root for a half that is all exponents: NaN of -infinity, and -0 of -0."""
+    x = np.asarray([-_INFINITY, _INFINITY, -0.0, 0.0, -4.0, 4.0], dtype)
+    net: Any = lw.Network()
+    net.output(net.power(net.input("x", x.shape, dtype), net.constant(np.asarray(0.5, dtype), "half")))
+    with np.errstate(all="ignore"):
+        wanted = np.power(x, np.full_like(x, 0.5))
+        found = [net.evaluate(x=x)[0], lw.compile(net, "llvm")(x=x)]
+    for each in found:
+        np.testing.assert_array_equal(each, wanted)
+        assert np.array_equal(np.signbit(each[:4]), np.signbit(wanted[:4]))

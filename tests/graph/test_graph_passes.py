@@ -309,6 +309,22 @@ def test_views_are_sunk_in_time_that_grows_as_networks_do() -> None:
     assert calls(40) < 2.5 * calls(20)
 
 
+def test_a_view_of_many_readers_is_sunk_in_time_that_grows_as_they_do() -> None:
+    """By the number of calls: each reader asked all others if they can read what the view is of."""
+
+    def calls(count: int) -> int:
+        net: Any = lw.Network()
+        view = net.reshape(net.tanh(net.input("x", (4, 6))), shape=(8, 3))
+        numbers = [net.constant(np.full((1, 3), n, np.float32), f"n{n}") for n in range(count)]
+        net.output(*(net.relu(net.add(view, number)) for number in numbers))
+        profile = Profile()
+        profile.runcall(net.transform, "lw-graph-sink-views")
+        return int(sum(entry.callcount for entry in profile.getstats()))
+
+    calls(2)  # what is imported and kept
+    assert calls(160) < 2.3 * calls(80)
+
+
 def test_constants_do_not_outlive_their_use() -> None:
     net = lw.testing.network("mobilenet", **SMALL["mobilenet"])
     after = net.transform(PREPARE)

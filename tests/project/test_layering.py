@@ -211,6 +211,13 @@ def test_functions_import_heavy_packages_only() -> None:
     assert not [path for path in LOADS_LATE if not any(line.startswith(path) for line in late)]
 
 
+def test_cached_properties_have_no_lock() -> None:
+    """Those of functools have one before Python 3.12, which a forked child may find closed for ever."""
+    own = ROOT / "dialects" / "cached_property.py"
+    held = [file for file in package_files() for name, _ in imports(file) if name == "functools.cached_property"]
+    assert {file.relative_to(ROOT) for file in held} == {own.relative_to(ROOT)}
+
+
 def test_import_is_light() -> None:
     """No heavy package is loaded before it is used, nor what a command or a pass of `xdsl-opt` needs before it runs."""
     program = f"""

@@ -9,6 +9,7 @@ import numpy as np
 
 from ....dialects.numpy_types import FLOATS, UNSIGNED
 from ....graph.network import Value
+from ... import signs
 from ..discovery import Converter
 from ..errors import UnsupportedOperation
 from ..node import Builder
@@ -155,21 +156,7 @@ def atan2(build: Builder, y: Value, x: Value) -> Value:
     """Return the angle of the point (x, y), from -pi to pi."""
     kind = x.dtype
     x, y = wide(build, x), wide(build, y)
-    zero, pi = build.like(0, x), build.like(math.pi, x)
-    both = build.elementwise("minimum", build.elementwise("abs", x), build.elementwise("abs", y))
-    endless = build.elementwise("equal", both, build.like(math.inf, x))  # the angle is that of the signs
-    x, y = (build.elementwise("where", endless, build.elementwise("sign", each), each) for each in (x, y))
-    upright = build.elementwise("equal", x, zero)
-    safe = build.elementwise("where", upright, build.like(1, x), x)
-    angle = build.elementwise("atan", build.elementwise("divide", y, safe))
-    below = build.elementwise("less", y, zero)
-    turned = build.elementwise("where", below, build.elementwise("negative", pi), pi)
-    angle = build.elementwise(
-        "where", build.elementwise("less", x, zero), build.elementwise("add", angle, turned), angle
-    )
-    half = build.elementwise("multiply", build.elementwise("sign", y), build.like(math.pi / 2, x))
-    half = build.elementwise("where", build.elementwise("equal", y, y), half, y)  # the sign of NaN is 0
-    return build.cast(build.elementwise("where", upright, half, angle), kind)
+    return build.cast(signs.atan2(build.elementwise, lambda number: build.like(number, x), y, x), kind)
 
 
 def round_away(build: Builder, x: Value) -> Value:

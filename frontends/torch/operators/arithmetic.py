@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.network import Value
+from ... import signs
 from ..errors import UnsupportedNode
 from ..node import Node, aten
 from .elementwise import is_below
@@ -196,20 +197,9 @@ def hypot(node: Node) -> Any:
 
 @aten("atan2.default")
 def atan2(node: Node) -> Any:
-    """The angle of (x, y): by the smaller coordinate over the larger one, turned to its octant."""
+    """The angle of (x, y)."""
     y, x = _pair(node)
-    net, kind = node.net, node.dtype
-    endless = net.logical_and(net.is_inf(y), net.is_inf(x))  # whose quotient is none: the angle is that of their signs
-    y, x = (net.where(endless, net.sign(each), each) for each in (y, x))
-    tall = net.greater(net.abs(y), net.abs(x))
-    over, under = net.where(tall, x, y), net.where(tall, y, x)
-    nowhere = net.equal(under, np.asarray(0, kind))
-    flat = net.atan(net.divide(over, net.where(nowhere, np.asarray(1, kind), under)))
-    half, below = np.asarray(np.pi / 2, kind), is_below(node, y)
-    upright = net.subtract(net.where(below, -half, half), flat)
-    turned = net.where(below, np.asarray(-np.pi, kind), np.asarray(np.pi, kind))
-    wide = net.where(is_below(node, x), net.add(flat, turned), flat)
-    return node.apply("where", tall, upright, wide)
+    return signs.atan2(node.apply, lambda number: np.asarray(number, node.dtype), y, x)
 
 
 @aten("copysign.Tensor")

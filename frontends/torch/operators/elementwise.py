@@ -9,6 +9,7 @@ import numpy as np
 
 from ....dialects.numpy_types import working_type
 from ....graph.network import Value
+from ... import signs
 from ..errors import UnsupportedNode
 from ..node import Node, aten
 
@@ -228,7 +229,8 @@ def signbit(node: Node) -> Any:
 
 
 def is_below(node: Node, x: Value) -> Value:
-    """Return where numbers have the sign of those below 0: by the reciprocal, of which that of -0 is below 0 too."""
-    zero = np.asarray(0, x.dtype)
-    below: Value = node.net.less(x, zero)
-    return node.net.logical_or(below, node.net.less(node.net.reciprocal(x), zero)) if "float" in x.dtype else below
+    """Return where numbers have the sign of those below 0, as -0 has."""
+    if "float" in x.dtype:
+        return signs.is_below(node.apply, lambda number: np.asarray(number, x.dtype), x)
+    below: Value = node.net.less(x, np.asarray(0, x.dtype))
+    return below

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ....dialects.cached_property import cached_property
 from ....schedule import Schedule
 from ....te.tensor import Tensor
 from .knob import ConfigError, Knob

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ....dialects.cached_property import cached_property
 from ..symbolic import KnobExpr, Tracer
 from .knob import ConfigError, Knob
 

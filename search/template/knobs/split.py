@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ....dialects.cached_property import cached_property
 from ....schedule import Schedule
 from ....te.tensor import Tensor
 from ..symbolic import KnobExpr, Tracer
