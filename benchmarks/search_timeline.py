@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from cases import CASES, GPU_CASES
+from drawn_cases import drawn
 from operator_cases import CASES as OPERATORS
 
 import loopwright as lw
 from loopwright.search.measure.measurer import Measurer
+from loopwright.search.report.pace import pace_of
 from loopwright.search.tune.loop import TaskTuner
 
 AFTER = (1, 32, 64, 128, 256, 512)
@@ -118,10 +120,13 @@ def main() -> None:
     parser.add_argument("--limit-s", type=float, default=24.0, help="seconds of each search, at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cases", nargs="+", default=["seed_conv"])
+    parser.add_argument("--drawn", type=int, help="a seed of `drawn_cases.py`, whose cases may be named too")
     parser.add_argument("--output", type=Path, help="a file to add each search's moments to, as a line of JSON")
     options = parser.parse_args()
     known = {each.name: each.operator.tensors for each in OPERATORS}
     known |= {each.name: each.tensors for each in (CASES if options.target.startswith("llvm") else GPU_CASES)}
+    if options.drawn is not None:
+        known |= {each.name: each.operator.tensors for each in drawn(options.drawn)}
     for name in options.cases:
         timeline = Timeline()
         with watched(timeline):
@@ -160,7 +165,9 @@ def _print(name: str, timeline: Timeline, result: lw.TuningResult) -> None:
     print(f"  thinking {sum(walls):.1f} s, {sum(cpus):.1f} s of CPU; batches {[round(wall, 2) for wall in walls]}")
     means = [sum(getattr(r, part) for r in trials) / len(trials) for part in ("build_s", "run_s")]
     best = {k: round(min(r.time_s for r in trials[:k]) * 1e6, 2) for k in AFTER if k <= len(trials)}
-    print(f"  a build takes {means[0]:.3f} s, a run {means[1]:.3f} s; best after {best}", flush=True)
+    print(f"  a build takes {means[0]:.3f} s, a run {means[1]:.3f} s; best after {best}")
+    if (pace := pace_of(trials)) is not None and pace.near_s is not None:
+        print(f"  near the best after {pace.near_trials} trials, {pace.near_s:.1f} s after the first", flush=True)
 
 
 if __name__ == "__main__":

@@ -246,18 +246,18 @@ class SearchTask:
         from .measure.local import measuring
         from .task_in_search import in_search
         from .tune.deadline import Deadline
-        from .tune.loop import tune
+        from .tune.loop import tune_what_is_made
         from .tune.options import as_options
 
         options = as_options(options)
         deadline = Deadline.after(options.time_limit_s)
-        chosen = self.taught(options)
-        return tune(
-            in_search(self, chosen.cost_model),
-            chosen,
-            measuring(measure, self.measure_options(), builder, runner),
-            deadline,
-        )
+
+        def make() -> tuple[tuning.Tunable, tuning.TuningOptions]:
+            chosen = self.taught(options)
+            return in_search(self, chosen.cost_model), chosen
+
+        measured = measuring(measure, self.measure_options(), builder, runner)
+        return tune_what_is_made(make, options, measured, deadline)
 
     def forget_reference(self) -> None:
         """Let go of `reference`, which is made again when it is asked for."""

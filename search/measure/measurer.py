@@ -43,7 +43,7 @@ class Measurer:
     def __init__(self, options: MeasureOptions) -> None:
         self.options = options
         self.meanwhile: Callable[[], object] | None = None
-        """Called once, while the processes start, and not to raise anything."""
+        """Called once, while the processes start; what it raises ends them."""
         self.device = ""
         self.versions: dict[str, str] = {}
         self.building_s = self.running_s = 0.0

@@ -148,10 +148,12 @@ def main() -> None:
     for number in (signal.SIGCHLD, signal.SIGUSR1):
         signal.signal(number, lambda *_: None)
     end_with_parent(signal.SIGUSR1)  # where children of the measurer hold the other end of the socket
+    gc.disable()  # while imports make what stays
     for name in modules:
         with contextlib.suppress(Exception):  # who is forked meets it again, and says it
             _warm_up(name)
     gc.freeze()  # or who is forked would copy what its collector walks
+    gc.enable()
     living: dict[int, int] = {}
     while os.getppid() == measurer:
         ready = select.select([orders.fileno(), woken], [], [])[0]
@@ -196,9 +198,12 @@ def _is_closed(stdin: int) -> bool:
 
 
 def _warm_up(name: str) -> None:
+    """Import a module, and of a backend what builders need: all primitives too, whose versions each of them tells."""
     module = importlib.import_module(name)
     if (warm_up := getattr(module, "warm_up", None)) is not None:
         warm_up("builder")
+    if (versions := getattr(module, "versions", None)) is not None:
+        versions()
 
 
 def _tell_who_ended(living: dict[int, int]) -> None:

@@ -14,7 +14,7 @@ from ..measure.local import LocalBuilder, Measure, Runner, measuring
 from ..records.file import Record
 from ..task import Mode
 from ..tune.deadline import Deadline
-from ..tune.loop import TuningOptions, TuningResult, tune
+from ..tune.loop import TuningOptions, TuningResult, tune_what_is_made
 from ..tune.options import as_options
 from .bound import BoundTemplate
 from .config import Config
@@ -72,9 +72,12 @@ class TemplateTask(BoundTemplate):
         """
         options = as_options(options)
         deadline = Deadline.after(options.time_limit_s)
-        chosen = self.search_task.taught(options)
         measured = measuring(measure, self.measure_options(), builder, runner)
-        return tune(TemplateInSearch(self), chosen, measured, deadline)
+
+        def make() -> tuple[TemplateInSearch, TuningOptions]:
+            return TemplateInSearch(self), self.search_task.taught(options)
+
+        return tune_what_is_made(make, options, measured, deadline)
 
     def forget_reference(self) -> None:
         """Let go of `reference`, which is made again when it is asked for."""

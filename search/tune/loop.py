@@ -61,14 +61,34 @@ def tune(
     far in the record file. Where no trial succeeds, the result says so. Raises RecordError when the record file cannot
     be opened, WorkerStartError when nothing can be measured.
     """
+    return tune_what_is_made(lambda: (task, options), options, measure, deadline)
+
+
+def tune_what_is_made(
+    make: Callable[[], tuple[Tunable, TuningOptions]],
+    options: TuningOptions,
+    measure: MeasureOptions,
+    deadline: Deadline | None = None,
+) -> TuningResult:
+    """Tune the task that `make` returns, with the options that it returns for those that were given, `options`.
+
+    It is called while the workers start, and what it raises passes through. Making the sketches of a product takes a
+    third of a second, and importing what builders need half of one, so that both at once begin 0.3 s sooner.
+    """
     deadline = deadline or Deadline.after(options.time_limit_s)
     if options.records is not None:
         rec.require_writable(options.records)  # said before workers start
     measurer = Measurer(measure)
-    tuner = TaskTuner(task, options, measurer, deadline)
-    measurer.meanwhile = lambda: tuner.prepare(partial(measurer.begin, task.workload))
+    tuners: list[TaskTuner] = []
+
+    def meanwhile() -> None:
+        task, chosen = make()
+        tuners.append(TaskTuner(task, chosen, measurer, deadline))
+        tuners[0].prepare(partial(measurer.begin, task.workload))
+
+    measurer.meanwhile = meanwhile
     with measurer:
-        return tuner.run()
+        return tuners[0].run()
 
 
 class TaskTuner:

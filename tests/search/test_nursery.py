@@ -69,6 +69,18 @@ def test_a_forked_process_has_its_arguments_and_environment_and_ends_as_it_says(
     assert said.split()[:2] == ["ends", "environment"] and process.wait(10) == process.wait() == 3
 
 
+def test_the_versions_of_a_backend_are_asked_once_for_all_that_are_forked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "asked.py").write_text("TIMES = []\ndef versions():\n    TIMES.append(1)\n")
+    (tmp_path / "says.py").write_text(SAYS.replace('os.environ["SAID"]', "str(sys.modules['asked'].TIMES)"))
+    monkeypatch.syspath_prepend(tmp_path)
+    made = Nursery(["asked"], {})
+    process, said = forked(made, "ends")
+    assert said.split()[:2] == ["ends", "[1]"] and process.wait(10) == 3
+    made.close()
+
+
 def test_one_that_raises_writes_a_traceback_and_ends_with_1(nursery: Nursery) -> None:
     process, said = forked(nursery, "raises")
     assert process.returncode == 1 and "KeyError: 'no such thing'" in said

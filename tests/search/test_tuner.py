@@ -25,7 +25,7 @@ from loopwright.search.records import file as rec
 from loopwright.search.records.file import ErrorCode, RecordWarning, Role
 from loopwright.search.strategies.strategy import Proposal
 from loopwright.search.tune.learning import Learning
-from loopwright.search.tune.loop import TaskTuner, TuningOptions, tune
+from loopwright.search.tune.loop import TaskTuner, TuningOptions, tune, tune_what_is_made
 from loopwright.search.tune.progress import ProgressLines
 from loopwright.search.tuners import callbacks
 
@@ -70,6 +70,26 @@ def test_the_same_seed_measures_the_same() -> None:
     ]
     schedules = [[r.schedule for r in run.trials] for run in runs]
     assert schedules[0] == schedules[1] != schedules[2]
+
+
+def test_the_task_is_made_while_workers_start_and_what_that_raises_ends_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    start = Measurer._start
+    monkeypatch.setattr(Measurer, "_start", lambda self, role: (started.append(role), start(self, role)))
+    options, mark = quietly(num_measure_trials=4), str(uuid.uuid4())
+    marked = replace(MEASURE, env={"LOOPWRIGHT_MARK": mark})
+
+    def make() -> tuple[Any, TuningOptions]:
+        assert started
+        return doubling(FakeSpace()), options
+
+    def fail() -> tuple[Any, TuningOptions]:
+        raise ValueError("no sketches of it")
+
+    assert len(tune_what_is_made(make, options, marked).trials) == 4
+    with pytest.raises(ValueError, match="no sketches of it"):
+        tune_what_is_made(fail, options, marked)
+    assert not marked_processes(f"LOOPWRIGHT_MARK={mark}")
 
 
 def noted_proposals(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, bool]]:
