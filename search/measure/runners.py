@@ -20,12 +20,6 @@ from .tolerance import ANYTHING
 _FORKED = (backend_path("llvm"), backend_path("cuda"))
 """Backends whose builders are forked: what these import starts no thread, where an OpenCL driver has some."""
 _WORKER = f"{__package__}.worker"
-_KEPT_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
-"""Environment of builders, by which glibc keeps what a compiler gives back, up to 256 MiB, for the next candidate, and
-maps nothing below 32 MiB apart (its most): else each candidate's memory is new pages, 6,400 of them with NVRTC.
-
-Without those NVRTC takes 0.90 to 0.94 of its seconds of CPU (163 ms of 172 and of 180, 9 candidates on a Zen 4, two
-runs; with the first alone 0.97), and a builder as much memory at most, 120 MB."""
 
 
 class Worker(Protocol):
@@ -184,9 +178,8 @@ def start_process(role: str, options: MeasureOptions, folder: Path, start: Start
 
 def _environment(role: str, options: MeasureOptions) -> dict[str, str]:
     """Return what the environment of a process has beside ours."""
-    builds = role == "builder"
-    threads, kept = (1, _KEPT_MEMORY) if builds else (options.threads, {})
-    return kept | dict(options.env) | ({} if threads is None else {"OMP_NUM_THREADS": str(threads)})
+    threads = 1 if role == "builder" else options.threads
+    return dict(options.env) | ({} if threads is None else {"OMP_NUM_THREADS": str(threads)})
 
 
 def builds_elsewhere(worker: Worker) -> bool:
