@@ -19,7 +19,9 @@ from .hole import Columns
 from .sketch import Sketch
 
 
-def as_on_one_core(sketches: Sequence[Sketch], module: ModuleOp, alone: Target, cores: int) -> list[Sketch]:
+def as_on_one_core(
+    sketches: Sequence[Sketch], module: ModuleOp, alone: Target, cores: int, as_seen: bool = True
+) -> list[Sketch]:
     """Return sketches for so many cores, described as on a target of one: what is chosen has its parallel loops.
 
     Steps that its samples have not stand there as those have them (`Draft.do_unseen`): what is known of tiles holds
@@ -32,14 +34,16 @@ def as_on_one_core(sketches: Sequence[Sketch], module: ModuleOp, alone: Target, 
     """
     nests = ScheduledNests(module, alone)
     return [
-        replace(sketch, describe=_described(sketch, nests, module, alone, cores))
-        if cores > 1 or sketch.written_as_seen is not None
+        replace(sketch, describe=_described(sketch, nests, module, alone, cores, as_seen))
+        if cores > 1 or (as_seen and sketch.written_as_seen is not None)
         else sketch
         for sketch in sketches
     ]
 
 
-def _described(sketch: Sketch, nests: ScheduledNests, module: ModuleOp, alone: Target, cores: int) -> SketchFeatures:
+def _described(
+    sketch: Sketch, nests: ScheduledNests, module: ModuleOp, alone: Target, cores: int, as_seen: bool
+) -> SketchFeatures:
     prior = sketch.prior
 
     def together(columns: Columns) -> npt.NDArray[np.float64]:
@@ -47,6 +51,7 @@ def _described(sketch: Sketch, nests: ScheduledNests, module: ModuleOp, alone: T
         return prior(columns) * cores
 
     def serial() -> list[ModulePass]:
-        return [step for step in parse_schedule(sketch.seen_template) if not isinstance(step, Parallel)]
+        template = sketch.seen_template if as_seen else sketch.template
+        return [step for step in parse_schedule(template) if not isinstance(step, Parallel)]
 
     return SketchFeatures(module, alone, sketch.name, serial, None if prior is None else together, nests=nests)
