@@ -25,7 +25,7 @@ from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
 from ..te.module import with_inputs
 from .cost_model.general import General
-from .cost_model.shipped import model_for, shipped_model
+from .cost_model.shipped import model_for, shipped_for
 from .kept_choices import kept_choice
 from .measure.backend_api import backend_path, load_backend
 from .named_workloads import find_workload, workload_of_key
@@ -201,8 +201,8 @@ class SearchTask:
         model = model_for(alone, self.compute_dag.dtype)
         if model is None:
             return self._planned, None
-        module, ships = self.compute_dag.for_target(alone), model is shipped_model(alone.kind)
-        return as_on_one_core(self._planned, module, alone, self.target.cores, as_seen=ships), model
+        module, as_seen = self.compute_dag.for_target(alone), shipped_for(alone) is not None
+        return as_on_one_core(self._planned, module, alone, self.target.cores, as_seen), model
 
     @property
     def compared_sketches(self) -> list[Sketch]:

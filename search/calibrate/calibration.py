@@ -55,10 +55,9 @@ class CalibrationError(MeasureError):
 
 @dataclass(frozen=True)
 class _Samples:
-    """Samples of workloads: features, and those by which the model that ships is asked; seconds; workloads' numbers."""
+    """Samples of workloads: features as models are asked by them, seconds, and the numbers of the workloads."""
 
     features: Floats
-    as_seen: Floats
     times_s: Floats
     tasks: npt.NDArray[np.int64]
 
@@ -172,11 +171,11 @@ def _trained(target: Target, path: Path, folder: Path, say: Say) -> Calibration:
     columns, ships = tuple(known_features()), shipped_for(target)
 
     def train(seen: npt.NDArray[np.bool_]) -> General:
-        return trained_for(target.kind, columns, known.features[seen], known.times_s[seen], known.tasks[seen])
+        return trained_for(target.kind, columns, known.features[seen], known.times_s[seen], known.tasks[seen], ships)
 
     scores: dict[str, Floats] = {"calibrated": held_out_predictions(train, known.features, folds_of(known.tasks))}
     if ships is not None:
-        scores["ships"] = ships.predict(known.as_seen)[0]
+        scores["ships"] = ships.predict(known.features)[0]
     scores["estimates"] = -known.features[:, columns.index(PRIOR.name)]
     picks = {name: geometric_mean(picked(own, known.times_s, known.tasks)) for name, own in scores.items()}
     kept, device = picks["calibrated"] <= min(picks.values()), max(records, key=lambda r: r.timestamp).device
@@ -195,15 +194,14 @@ def _described(target: Target, records: Sequence[Record], path: Path) -> tuple[_
         if (dag := dag_of_file(group[0], path)) is None:
             continue
         task = SearchTask(dag.module, target=target)
-        seen = as_on_one_core(task.sketches, task.module, target, 1)
-        of_task, of_seen = (RecordFeatures(task.module, target, spaces) for spaces in (task.sketches, seen))
-        current = [record for record in group if of_task.is_current(record)]
-        features, times_s = of_task(current), np.array([record.time_s for record in current])
+        as_seen = shipped_for(target) is not None
+        of_record = RecordFeatures(task.module, target, as_on_one_core(task.sketches, task.module, target, 1, as_seen))
+        current = [record for record in group if of_record.is_current(record)]
+        features, times_s = of_record(current), np.array([record.time_s for record in current])
         right = np.isfinite(features[:, -1])
         if right.sum() > 1:
-            parts.append((features[right], of_seen(current)[right], times_s[right]))
+            parts.append((features[right], times_s[right]))
     if not parts:
-        return _Samples(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0), np.zeros(0, dtype=np.int64)), 0
-    tasks = np.repeat(np.arange(len(parts)), [len(times_s) for *_, times_s in parts])
-    features, as_seen, times_s = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return _Samples(features, as_seen, times_s, tasks), len(parts)
+        return _Samples(np.zeros((0, 0)), np.zeros(0), np.zeros(0, dtype=np.int64)), 0
+    tasks = np.repeat(np.arange(len(parts)), [len(times_s) for _, times_s in parts])
+    return _Samples(np.concatenate([f for f, _ in parts]), np.concatenate([t for _, t in parts]), tasks), len(parts)

@@ -22,10 +22,12 @@ LIKED: Mapping[str, bool] = {"cuda": True, "llvm": False}
 """By the kind of target: slow candidates of little estimate count too. On CPUs defaults are seldom left."""
 
 
-def trained_for(kind: str, columns: tuple[str, ...], features: Floats, times_s: Floats, tasks: Tasks) -> General:
-    """Train on right candidates for a kind of target, as the model that ships for it."""
+def trained_for(
+    kind: str, columns: tuple[str, ...], features: Floats, times_s: Floats, tasks: Tasks, ground: General | None = None
+) -> General:
+    """Train on right candidates for a kind of target, as the model that ships for it, or to correct a `ground`."""
     growth, doubt, liked = GROWTH[kind], DOUBT[kind], LIKED[kind]
-    return General.trained(columns, features, times_s, tasks, growth=growth, doubt=doubt, liked=liked)
+    return General.trained(columns, features, times_s, tasks, growth=growth, doubt=doubt, liked=liked, ground=ground)
 
 
 def held_out_predictions(

@@ -25,12 +25,13 @@ def as_on_one_core(
     """Return sketches for so many cores, described as on a target of one: what is chosen has its parallel loops.
 
     Steps that its samples have not stand there as those have them (`Draft.do_unseen`): what is known of tiles holds
-    with them, too. `module` is the workload with the target `alone`.
+    with them, too; without `as_seen`, for a model that stands on no such one, they are described as they are. `module`
+    is the workload with the target `alone`.
 
-    Estimates are the seconds of all cores together, so that it counts
-    where some wait for others. Convolutions of channels apart, of which estimates alone take padded copies, run in a
-    third of the time so (960 channels of 7x7 on two threads 59 us by the estimates, 17 on one by the model; 192 of
-    28x28 115 and 43; two virtual cores of an Emerald Rapids that share a real one).
+    Estimates are the seconds of all cores together, so that it counts where some wait for others. Convolutions of
+    channels apart, of which estimates alone take padded copies, run in a third of the time so (960 channels of 7x7 on
+    two threads 59 us by the estimates, 17 on one by the model; 192 of 28x28 115 and 43; two virtual cores of an Emerald
+    Rapids that share a real one).
     """
     nests = ScheduledNests(module, alone)
     return [

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -22,6 +23,8 @@ from loopwright.search.cost_model.local import MODEL, SAMPLES, Calibration, fold
 from loopwright.search.cost_model.saved import known_features
 from loopwright.search.cost_model.shipped import model_for, shipped_model
 from loopwright.search.records import file as rec
+from loopwright.search.sketch.one_core import as_on_one_core
+from loopwright.search.sketch.sketch import Sketch
 from loopwright.search.workload import ComputeDAG
 from loopwright.storage.code_digest import models_digest
 
@@ -77,15 +80,32 @@ def test_it_serves_all_cores_and_cpus_that_none_ships_for(model: General) -> Non
     assert task.default_schedule
 
 
-def test_steps_that_no_sample_of_the_one_that_ships_had_are_described_as_they_are(model: General) -> None:
-    def described() -> Floats:
-        task = lw.SearchTask("conv2d", (1, 14, 14, 64, 64), target=TARGET)
-        sketch = next(each for each in task.compared_sketches if each.seen_template != each.template)
-        return sketch.features(sketch.default[None])
+def test_candidates_are_described_as_the_model_beneath_knows_them(model: General) -> None:
+    def described(sketches: Sequence[Sketch]) -> list[Floats]:
+        return [each.features(each.default[None]) for each in sketches if each.seen_template != each.template]
 
-    as_seen = described()
+    def same(some: Sequence[Sketch], others: Sequence[Sketch]) -> bool:
+        pairs = zip(described(some), described(others), strict=True)
+        return all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
+
     kept(model)
-    assert not np.array_equal(described(), as_seen, equal_nan=True)
+    task = lw.SearchTask("conv2d", (1, 14, 14, 64, 64), target=TARGET)
+    assert not same(task.compared_sketches, task.sketches)
+    assert same(as_on_one_core(task.sketches, task.module, task.target, 1, as_seen=False), task.sketches)
+
+
+def test_a_model_corrects_its_ground_and_files_hold_both(model: General, tmp_path: Path) -> None:
+    drawn, tasks = features(2), np.repeat(np.arange(6), 10)
+    times_s = np.exp2(-model.predict(drawn)[0] + drawn[:, 1])
+    upon = General.trained(COLUMNS, drawn, times_s, tasks, growth=Growth(trees=4), ground=model)
+    missed = upon.predict(features(3))[0] - model.predict(features(3))[0]
+    assert np.corrcoef(missed, -features(3)[:, 1])[0, 1] > 0.5
+    upon.save(tmp_path / "upon")
+    found = lw.load_cost_model(tmp_path / "upon")
+    assert np.array_equal(found.predict(features(3))[0], upon.predict(features(3))[0])
+    General.trained(COLUMNS, drawn, times_s, tasks, growth=Growth(trees=4), ground=upon).save(tmp_path / "deeper")
+    with pytest.raises(lw.CostModelError, match="the ground of a model has one itself"):
+        lw.load_cost_model(tmp_path / "deeper")
 
 
 def test_one_that_picks_no_better_is_not_used(model: General) -> None:
