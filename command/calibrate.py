@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..dialects.target import Target
 
 TIME_LIMIT_S = 600.0
-"""Seconds of sampling, unless told otherwise: about a hundred workloads."""
+"""Seconds of sampling, unless told otherwise: some eighty workloads."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,6 +20,7 @@ from ...storage.folders import models_folder
 from .general import General
 from .plain_file import Fields, PlainFileError, read_plain, write_plain
 from .saved import MAGIC, as_state, known_features
+from .store import CostModelError
 
 MODEL, SAMPLES = "cost.model", "samples.jsonl"
 """Files of a target's folder: the model, and the records that it was trained on."""
@@ -73,9 +74,14 @@ class Calibration:
 
     @staticmethod
     def of(target: Target) -> Calibration | None:
-        """That of a target, whatever its cores; None where there is none. PlainFileError where it is damaged."""
+        """That of a target, whatever its cores; None where there is none, CostModelError where it is damaged."""
         path = _model_file(target)
-        return None if path is None or not path.is_file() else _read_about(read_plain(path, MAGIC))
+        if path is None or not path.is_file():
+            return None
+        try:
+            return _read_about(read_plain(path, MAGIC))
+        except PlainFileError as error:
+            raise CostModelError(f"{path} is no calibrated cost model: {error}") from None
 
     @staticmethod
     def every() -> Iterator[tuple[Path, Calibration | None]]:
@@ -104,7 +110,9 @@ def keep(model: General, about: Calibration, folder: Path) -> None:
     """Write a model with what is known of it; OSError where that cannot be."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     values = {"features": known_features(), **as_state(model), "calibration": json.dumps(asdict(about))}
-    write_plain(folder / MODEL, MAGIC, values)
+    written = folder / f"{MODEL}.new"
+    write_plain(written, MAGIC, values)
+    written.replace(folder / MODEL)  # whatever is there, which may be damaged
 
 
 def remove(target: Target) -> bool:

@@ -128,8 +128,14 @@ def test_what_cannot_be_used_is_said_and_left_out(model: General, fault: str) ->
             model.save(path)
         case "no numbers":
             keep(model, replace(ABOUT, picks={"calibrated": float("nan")}), path.parent)
+    target = resolve_target(TARGET)
     with pytest.warns(lw.CalibrationWarning, match="loopwright calibrate"):
-        assert model_for(resolve_target(TARGET), "float32") is shipped_model("llvm")
+        assert model_for(target, "float32") is shipped_model("llvm")
+    if fault != "another version":
+        with pytest.raises(lw.CostModelError, match="is no calibrated cost model"):
+            Calibration.of(target)
+    kept(model)
+    assert model_for(target, "float32") is not shipped_model("llvm")
 
 
 def test_choices_that_are_kept_know_of_it(model: General) -> None:
