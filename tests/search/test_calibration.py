@@ -174,7 +174,7 @@ def test_picks_are_of_workloads_of_several_samples() -> None:
 
 @pytest.mark.usefixtures("quick_measuring")
 def test_samples_are_gone_on_with_and_trained_on(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(calibration, "FEWEST", 2)
     monkeypatch.setattr(calibration, "drawn_workloads", lambda seed: iter(_small()))
