@@ -57,8 +57,12 @@ if TYPE_CHECKING:
     from loopwright.passes.primitive import ScheduleError as ScheduleError
     from loopwright.schedule import Schedule as Schedule
     from loopwright.search import tuners as tuners
+    from loopwright.search.calibrate.calibration import CalibrationError as CalibrationError
+    from loopwright.search.calibrate.calibration import calibrate as calibrate
     from loopwright.search.cost_model import CostModelError as CostModelError
     from loopwright.search.cost_model import load_cost_model as load_cost_model
+    from loopwright.search.cost_model.local import Calibration as Calibration
+    from loopwright.search.cost_model.local import CalibrationWarning as CalibrationWarning
     from loopwright.search.cost_model.protocol import CostModel as CostModel
     from loopwright.search.cost_model.samples import train_cost_model as train_cost_model
     from loopwright.search.cost_model.saved import SavedCostModel as SavedCostModel
@@ -120,6 +124,9 @@ _HOMES = {
     "FallbackWarning": "loopwright.search.template.history",
     "NoTemplateWarning": "loopwright.graph.template_tasks",
     "CacheWarning": "loopwright.storage.binary_cache",
+    "Calibration": "loopwright.search.cost_model.local",
+    "CalibrationError": "loopwright.search.calibrate.calibration",
+    "CalibrationWarning": "loopwright.search.cost_model.local",
     "CostModel": "loopwright.search.cost_model.protocol",
     "Primitive": "loopwright.passes.primitive",
     "Backend": "loopwright.search.measure.backend_api",
@@ -163,6 +170,7 @@ _HOMES = {
     "WrongKernelError": "loopwright.search.measure.check",
     "apply_history_best": "loopwright.search.records.index",
     "build": "loopwright.building",
+    "calibrate": "loopwright.search.calibrate.calibration",
     "callbacks": "loopwright.search.tuners",
     "compile": "loopwright.opening",
     "cpu": "loopwright.backends.llvm.this_cpu",

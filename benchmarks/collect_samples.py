@@ -20,7 +20,6 @@ import argparse
 import collections
 import itertools
 import json
-import math
 import multiprocessing
 import os
 import queue
@@ -41,15 +40,14 @@ from train_cost_model import Samples, joined
 
 import loopwright as lw
 from loopwright.backends.targets import resolve_target
+from loopwright.search.calibrate.candidates import DRAWN, LIKELY, drawn_of, liked
 from loopwright.search.cost_model.general import General
 from loopwright.search.measure.backend_api import backend_path, load_backend
-from loopwright.search.sketch.likely import STEPS, compared, likely_rows
+from loopwright.search.sketch.likely import STEPS, likely_rows
 from loopwright.search.sketch.sketch import Sketch
 
 ROUNDS = (0.4, 0.35, 0.25)
 """Shares of the time of the rounds."""
-DRAWN, LIKELY, OTHERS = 4096, 192, 192
-"""Random candidates of a sketch; those that are looked at are the best by the estimate, and some others."""
 SPREAD, SPREAD_NOISE, SPREAD_FAR = 12, 0.15, 1.6
 """Of a sketch, candidates unlike each other that are drawn at once, and how much chance there is in their order, in
 logarithms of their estimates; none is estimated at more than so many times the least."""
@@ -285,8 +283,8 @@ def _next(rng: np.random.Generator, task: Searched, model: Any, number: int) -> 
     """The next two candidates of a workload, and their schedules."""
     if not task.waiting:
         drawn = _drawn(rng, task) if number == 0 or model is None else []
-        liked = _liked(task, model) if model else []
-        task.waiting = [one for pair in itertools.zip_longest(drawn, liked) for one in pair if one is not None]
+        known = liked(task.sketches, model, task.rounds, task.seen) if model else []
+        task.waiting = [one for pair in itertools.zip_longest(drawn, known) for one in pair if one is not None]
     for _ in range(min(2, len(task.waiting))):
         sketch, row = task.waiting.pop(0)
         task.seen.add((sketch, row.tobytes()))
@@ -304,44 +302,10 @@ def _drawn(rng: np.random.Generator, task: Searched) -> list[tuple[int, npt.NDAr
         if task.spread and sketch.prior is not None:
             found += [(int(number), row) for row in _unlike(rng, sketch, task.rounds)]
             continue
-        rows = _rows(rng, sketch, task.rounds)
-        chosen = (len(rows) * rng.random(4) ** 3).astype(int)
-        found += [(int(number), rows[at]) for at in dict.fromkeys(chosen.tolist())]
+        found += drawn_of(rng, int(number), task.sketches, task.rounds)
     first, rest = found[0], found[1:]
     shuffled = [rest[n] for n in rng.permutation(len(rest))]
     return [one for one in [first, *shuffled] if (one[0], one[1].tobytes()) not in task.seen]
-
-
-def _liked(task: Searched, model: General) -> list[tuple[int, npt.NDArray[np.int64]]]:
-    """Return what the model likes best, unlike each other: two of each sketch, and the best of all.
-
-    It chooses as it does for untuned schedules, but of all sketches.
-    """
-    scored = [
-        (score, number, row)
-        for number, each in enumerate(compared(task.sketches, model, math.inf, task.rounds))
-        for score, row in zip(each.scores, each.rows, strict=True)
-        if (number, row.tobytes()) not in task.seen
-    ]
-    scored.sort(key=lambda one: -one[0])
-    taken: list[tuple[int, npt.NDArray[np.int64]]] = []
-    counts: collections.Counter[int] = collections.Counter()
-    for _, number, row in scored:
-        alike = any(n == number and (row != other).sum() < 0.3 * len(row) for n, other in taken)
-        if not alike and (counts[number] < 2 or len(taken) < 6) and len(taken) < 14:
-            counts[number] += 1
-            taken.append((number, row))
-    return taken
-
-
-def _rows(rng: np.random.Generator, sketch: Sketch, rounds: int) -> npt.NDArray[np.int64]:
-    """Likely candidates, those of the least estimate first, and random ones."""
-    if not sketch.holes:
-        return sketch.default[None]
-    rows = rng.permutation(np.unique(sketch.population.sample(rng, DRAWN if sketch.prior else LIKELY + OTHERS), axis=0))
-    if sketch.prior is None:
-        return rows
-    return np.concatenate([likely_rows(rng, sketch, rows, LIKELY, rounds), rows[:OTHERS]])
 
 
 def _unlike(rng: np.random.Generator, sketch: Sketch, rounds: int) -> list[npt.NDArray[np.int64]]:

@@ -30,6 +30,8 @@ from operator_cases import (
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.search.calibrate import workloads as draw
+from loopwright.search.calibrate.workloads import extent, one_of
 from loopwright.search.workload import ComputeDAG
 from loopwright.te import Tensor
 from loopwright.te.tensor import Placeholder
@@ -132,48 +134,11 @@ FAMILY_SEEDS = (1000, 9000)
 """Of lists of families of convolutions that workloads are drawn from: no table has one of them."""
 
 
-# -- extents ----------------------------------------------------------------------------------------------------------
-
-
-def extent(rng: np.random.Generator, low: float, high: float) -> int:
-    """Return a number between two: their logarithms are even, half are multiples of 8, a fifth of 64, the rest any."""
-    value = math.exp(rng.uniform(math.log(low), math.log(high)))
-    step = int(rng.choice([1, 8, 16, 64], p=[0.3, 0.3, 0.2, 0.2]))
-    return max(1, round(value / step) * step) if value >= 1.5 * step else max(1, round(value))
-
-
-def _one(rng: np.random.Generator, *choices: int) -> int:
-    return int(rng.choice(choices))
-
-
 def _word(rng: np.random.Generator, choices: Sequence[str]) -> str:
     return str(rng.choice(choices))
 
 
 # -- convolutions -----------------------------------------------------------------------------------------------------
-
-
-def _conv_args(rng: np.random.Generator) -> Args:
-    c = _one(rng, 1, 3, 4) if rng.random() < 0.12 else extent(rng, 8, 640)
-    k = _one(rng, 3, 3, 3, 3, 5, 7, 2, 9, 11)
-    stride = _one(rng, 1, 1, 1, 2, 2, 3)
-    dilation = _one(rng, 2, 3, 4, 6) if k == 3 and stride == 1 and rng.random() < 0.2 else 1
-    return _one(rng, 1, 1, 1, 2, 4, 8), c, extent(rng, 5, 260), extent(rng, 8, 640), k, stride, 1, dilation
-
-
-def _pointwise_args(rng: np.random.Generator) -> Args:
-    size = 1 if rng.random() < 0.12 else extent(rng, 5, 120)
-    return _one(rng, 1, 1, 1, 2, 8), extent(rng, 8, 1500), size, extent(rng, 8, 1500), 1, _one(rng, 1, 1, 1, 2), 1, 1
-
-
-def _grouped_args(rng: np.random.Generator) -> Args:
-    groups, each = _one(rng, 2, 4, 8, 16, 24, 32), _one(rng, 4, 8, 12, 16, 32, 40)
-    return 1, groups * each, extent(rng, 6, 90), groups * each, _one(rng, 3, 3, 5), _one(rng, 1, 1, 2), groups, 1
-
-
-def _depthwise_args(rng: np.random.Generator) -> Args:
-    c = extent(rng, 16, 1200)
-    return _one(rng, 1, 1, 1, 4), c, extent(rng, 6, 130), c, _one(rng, 3, 3, 3, 5, 7), _one(rng, 1, 1, 2), c, 1
 
 
 def _conv(*args: int) -> list[Tensor]:
@@ -193,18 +158,9 @@ def _conv_nhwc(n: int, c: int, size: int, out: int, k: int, stride: int, groups:
     return [data, kernel, bias, topi.nn.relu(topi.add(found, bias))]
 
 
-def _transposed_args(rng: np.random.Generator) -> Args:
-    k, stride, pad = [(2, 2, 0), (3, 2, 1), (4, 2, 1), (4, 4, 0), (5, 2, 2)][_one(rng, *range(5))]
-    return extent(rng, 16, 300), extent(rng, 4, 70), extent(rng, 8, 200), k, stride, pad
-
-
 def _conv1d_args(rng: np.random.Generator) -> Args:
     c = 1 if rng.random() < 0.15 else extent(rng, 8, 520)
-    return c, extent(rng, 64, 8000), extent(rng, 16, 520), _one(rng, 1, 3, 3, 5, 7, 10, 31), _one(rng, 1, 1, 2, 4)
-
-
-def _conv3d_args(rng: np.random.Generator) -> Args:
-    return extent(rng, 3, 96), extent(rng, 4, 34), extent(rng, 6, 64), extent(rng, 8, 96)
+    return c, extent(rng, 64, 8000), extent(rng, 16, 520), one_of(rng, 1, 3, 3, 5, 7, 10, 31), one_of(rng, 1, 1, 2, 4)
 
 
 def _family_args(rng: np.random.Generator) -> Args:
@@ -215,7 +171,7 @@ def _family_args(rng: np.random.Generator) -> Args:
 
 
 def _dense_args(rng: np.random.Generator) -> Args:
-    return extent(rng, 17, 4200), extent(rng, 32, 4500), extent(rng, 32, 6000), _word(rng, _ACTIVATIONS)
+    return *draw.dense_args(rng), _word(rng, _ACTIVATIONS)
 
 
 def _dense(rows: int, k: int, out: int, activation: str) -> list[Tensor]:
@@ -229,14 +185,11 @@ def _elementwise(name: str) -> Callable[[Tensor], Tensor]:
 
 
 def _few_rows_args(rng: np.random.Generator) -> Args:
-    return _one(rng, 1, 1, 1, 2, 3, 4, 6, 8, 12, 16), extent(rng, 64, 9000), extent(rng, 16, 40000), ""
+    return *draw.few_rows_args(rng), ""
 
 
 def _matmul_args(rng: np.random.Generator) -> Args:
-    m, n, k = extent(rng, 8, 3000), extent(rng, 8, 3000), extent(rng, 16, 4500)
-    if rng.random() < 0.2:  # tall, or thin
-        m, n = (extent(rng, 5000, 60000), extent(rng, 4, 64))[:: _one(rng, 1, -1)]
-    return m, n, k, _word(rng, ["float32", "float32", "float32", "float32", "float16"])
+    return *draw.matmul_args(rng), _word(rng, ["float32", "float32", "float32", "float32", "float16"])
 
 
 def _matmul(m: int, n: int, k: int, dtype: str) -> list[Tensor]:
@@ -246,13 +199,9 @@ def _matmul(m: int, n: int, k: int, dtype: str) -> list[Tensor]:
     return [a, b, topi.matmul(a, b, out_dtype="float32")]
 
 
-def _batched_args(rng: np.random.Generator) -> Args:
-    return extent(rng, 2, 260), extent(rng, 1, 700), extent(rng, 16, 700), _one(rng, 16, 32, 40, 64, 64, 80, 96, 128)
-
-
 def _half_args(rng: np.random.Generator) -> Args:
     m, n, k = (8 * extent(rng, least, 512) for least in (1, 1, 8))
-    return m, n, k, _word(rng, ["float16", "float16", "bfloat16", "int8"]), _one(rng, 0, 1)
+    return m, n, k, _word(rng, ["float16", "float16", "bfloat16", "int8"]), one_of(rng, 0, 1)
 
 
 def _half(m: int, n: int, k: int, dtype: str, transposed: int) -> list[Tensor]:
@@ -264,12 +213,12 @@ def _half(m: int, n: int, k: int, dtype: str, transposed: int) -> list[Tensor]:
 
 def _half_conv_args(rng: np.random.Generator) -> Args:
     return (
-        _one(rng, 1, 1, 2, 4, 16, 32, 64, 128),
+        one_of(rng, 1, 1, 2, 4, 16, 32, 64, 128),
         extent(rng, 5, 60),
         8 * extent(rng, 2, 80),
         8 * extent(rng, 2, 80),
-        _one(rng, 1, 3, 3, 5),
-        _one(rng, 1, 1, 2),
+        one_of(rng, 1, 3, 3, 5),
+        one_of(rng, 1, 1, 2),
     )
 
 
@@ -305,7 +254,7 @@ def _rows(kind: str, rows: int, width: int) -> list[Tensor]:
 
 
 def _reduction_args(rng: np.random.Generator) -> Args:
-    return _word(rng, ["sum", "max", "mean"]), extent(rng, 4, 9000), extent(rng, 4, 9000), _one(rng, 0, 1)
+    return _word(rng, ["sum", "max", "mean"]), extent(rng, 4, 9000), extent(rng, 4, 9000), one_of(rng, 0, 1)
 
 
 def _reduction(kind: str, rows: int, columns: int, axis: int) -> list[Tensor]:
@@ -327,7 +276,8 @@ def _middle(kind: str, before: int, along: int, after: int) -> list[Tensor]:
 
 def _pool_args(rng: np.random.Generator) -> Args:
     kind = _word(rng, ["max", "avg", "global"])
-    return kind, _one(rng, 1, 1, 4), extent(rng, 16, 1500), extent(rng, 6, 120), _one(rng, 2, 3, 5), _one(rng, 1, 2)
+    sizes = one_of(rng, 1, 1, 4), extent(rng, 16, 1500), extent(rng, 6, 120)
+    return kind, *sizes, one_of(rng, 2, 3, 5), one_of(rng, 1, 2)
 
 
 def _pool(kind: str, n: int, c: int, size: int, k: int, stride: int) -> list[Tensor]:
@@ -354,7 +304,7 @@ def _elements(kind: str, rows: int, columns: int, dtype: str) -> list[Tensor]:
 
 
 def _moves_args(rng: np.random.Generator) -> Args:
-    rank = _one(rng, 2, 3, 4)
+    rank = one_of(rng, 2, 3, 4)
     order = ",".join(map(str, rng.permutation(rank)))
     high = {2: 5000.0, 3: 500.0, 4: 100.0}[rank]
     return order, *(extent(rng, 2 if rank > 2 else 16, high) for _ in range(rank))
@@ -367,9 +317,9 @@ def _moves(order: str, *shape: int) -> list[Tensor]:
 
 def _resize_args(rng: np.random.Generator) -> Args:
     size = extent(rng, 5, 160)
-    to = size * _one(rng, 2, 2, 3, 4, 8) if rng.random() < 0.7 else extent(rng, 5, 400)
+    to = size * one_of(rng, 2, 2, 3, 4, 8) if rng.random() < 0.7 else extent(rng, 5, 400)
     mode = _word(rng, ["asymmetric", "half_pixel", "align_corners"])
-    return _one(rng, 1, 1, 4), extent(rng, 1, 400), size, to, _word(rng, ["bilinear", "nearest"]), mode
+    return one_of(rng, 1, 1, 4), extent(rng, 1, 400), size, to, _word(rng, ["bilinear", "nearest"]), mode
 
 
 def _resize(n: int, c: int, size: int, to: int, method: str, mode: str) -> list[Tensor]:
@@ -378,19 +328,19 @@ def _resize(n: int, c: int, size: int, to: int, method: str, mode: str) -> list[
 
 
 KINDS: dict[str, Kind] = {
-    "conv": Kind(_conv_args, _conv),
-    "pointwise": Kind(_pointwise_args, _conv),
-    "grouped": Kind(_grouped_args, _conv),
-    "depthwise": Kind(_depthwise_args, _conv),
-    "transposed": Kind(_transposed_args, lambda *args: transposed(*args).tensors()),
+    "conv": Kind(draw.conv_args, _conv),
+    "pointwise": Kind(draw.pointwise_args, _conv),
+    "grouped": Kind(draw.grouped_args, _conv),
+    "depthwise": Kind(draw.depthwise_args, _conv),
+    "transposed": Kind(draw.transposed_args, lambda *args: transposed(*args).tensors()),
     "conv1d": Kind(_conv1d_args, lambda *args: conv1d(*args).tensors()),
-    "conv3d": Kind(_conv3d_args, lambda *args: conv3d(*args).tensors()),
+    "conv3d": Kind(draw.conv3d_args, lambda *args: conv3d(*args).tensors()),
     "dense": Kind(_dense_args, _dense),
     "few rows": Kind(_few_rows_args, _dense),
     "matmul": Kind(_matmul_args, _matmul),
-    "scores": Kind(_batched_args, lambda *args: scores(*args).tensors()),
-    "weighted": Kind(_batched_args, lambda *args: weighted(*args).tensors()),
-    "attention": Kind(_batched_args, lambda *args: attention(*args).tensors()),
+    "scores": Kind(draw.batched_args, lambda *args: scores(*args).tensors()),
+    "weighted": Kind(draw.batched_args, lambda *args: weighted(*args).tensors()),
+    "attention": Kind(draw.batched_args, lambda *args: attention(*args).tensors()),
     "half": Kind(_half_args, _half),
     "half conv": Kind(_half_conv_args, _half_conv),
     "rows": Kind(_rows_args, _rows),
@@ -401,9 +351,9 @@ KINDS: dict[str, Kind] = {
     "middle": Kind(_middle_args, _middle),
     "resize": Kind(_resize_args, _resize),
     "conv family": Kind(_family_args, lambda seed, at, kind: families(seed, kind)[at].operator.tensors()),
-    "conv nhwc": Kind(_conv_args, _conv_nhwc),
-    "pointwise nhwc": Kind(_pointwise_args, _conv_nhwc),
-    "depthwise nhwc": Kind(_depthwise_args, _conv_nhwc),
+    "conv nhwc": Kind(draw.conv_args, _conv_nhwc),
+    "pointwise nhwc": Kind(draw.pointwise_args, _conv_nhwc),
+    "depthwise nhwc": Kind(draw.depthwise_args, _conv_nhwc),
 }
 """A workload's kind is what its arguments are of; "conv family" has a seed of `conv_families.py`, a case's number and a
 family, "" where all are drawn."""

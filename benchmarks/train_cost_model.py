@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,18 +30,17 @@ from rebuilt_samples import COLUMNS, rebuilt
 
 import loopwright as lw
 from loopwright.search.cost_model import CostModel
-from loopwright.search.cost_model.general import USUAL_GROWTH, General, Growth
+from loopwright.search.cost_model.general import General
+from loopwright.search.cost_model.held_out import (
+    bounds_of_mean,
+    folds_of,
+    geometric_mean,
+    held_out_predictions,
+    picked,
+    trained_for,
+)
 from loopwright.search.cost_model.ranking import ranking_quality
 
-FOLDS = 5
-DRAWS = 2000
-"""Of workloads, by which means are compared."""
-GROWTH = {"cuda": USUAL_GROWTH, "llvm": Growth(forests=8, trees=60, leaves=12, rate=0.1)}
-"""By the kind of target."""
-DOUBT = {"cuda": 0.0, "llvm": 0.1}
-"""By the kind of target: log2 of how much faster than the rules' own choice a candidate must be predicted to be."""
-LIKED = {"cuda": True, "llvm": False}
-"""By the kind of target: slow candidates of little estimate count too. On CPUs defaults are seldom left."""
 Floats = npt.NDArray[Any]
 
 
@@ -77,9 +75,7 @@ class Samples:
 
     def train(self) -> General:
         """The model of these."""
-        growth, doubt, liked = GROWTH[self.target], DOUBT[self.target], LIKED[self.target]
-        arrays = self.features, self.times_s, self.workloads
-        return General.trained(self.columns, *arrays, growth=growth, doubt=doubt, liked=liked)
+        return trained_for(self.target, self.columns, self.features, self.times_s, self.workloads)
 
 
 def main() -> None:
@@ -100,12 +96,12 @@ def main() -> None:
     samples = joined(parts)
     print(f"{len(samples.times_s)} samples of {len(np.unique(samples.workloads))} workloads")
     folds = {
-        "workloads": np.random.default_rng(0).permutation(int(samples.workloads.max()) + 1)[samples.workloads] % FOLDS,
+        "workloads": folds_of(samples.workloads),
         "kinds": np.unique(np.array(samples.kinds)[samples.workloads], return_inverse=True)[1],
         "files": np.repeat(np.arange(len(parts)), [len(part.times_s) for part in parts]),
     }
     fold = folds[options.apart]
-    predicted = held_out_predictions(samples, fold)
+    predicted = held_out_predictions(lambda seen: samples.of(seen).train(), samples.features, fold)
     print(_table(samples, predicted, beside))
     if options.check:
         check = joined([Samples.read(path) for path in options.check])
@@ -136,15 +132,6 @@ def joined(parts: list[Samples]) -> Samples:
     )
 
 
-def held_out_predictions(samples: Samples, fold: npt.NDArray[np.int64]) -> Floats:
-    """Return what models that saw no sample of its fold predict of each sample, `(n,)`."""
-    found = np.zeros(len(samples.times_s))
-    for number in np.unique(fold):
-        own = fold == number
-        found[own] = samples.of(~own).train().predict(samples.features[own])[0]
-    return found
-
-
 def estimates(samples: Samples) -> Floats:
     """Minus the estimates that the features hold, `(n,)`."""
     prior, bound = (samples.features[:, samples.columns.index(name)] for name in ("prior.seconds", "bound.total"))
@@ -164,37 +151,22 @@ def _table(samples: Samples, predicted: Floats, beside: CostModel | None = None)
         if not mask.any():
             continue
         own = samples.of(mask)
-        lost = [_per_workload(own, scores[mask], _lost) for scores in picks.values()]
-        ranks = float(np.nanmean(_per_workload(own, predicted[mask], _correlation)))
-        row = [kind, len(lost[0]), len(own.times_s), *(f"{np.exp(np.mean(np.log(each))):.2f}x" for each in lost)]
-        row += [f"{ranks:.2f}", *([_between(lost[0] / lost[-1])] if beside is not None else [])]
+        lost = [picked(scores[mask], own.times_s, own.workloads) for scores in picks.values()]
+        row = [kind, len(lost[0]), len(own.times_s), *(f"{geometric_mean(each):.2f}x" for each in lost)]
+        row += [f"{_ranks(own, predicted[mask]):.2f}"]
+        row += ["{:.2f} to {:.2f}".format(*bounds_of_mean(lost[0] / lost[-1]))] if beside is not None else []
         lines.append(f"| {' | '.join(map(str, row))} |")
     return "\n".join(lines)
 
 
-def _between(ratios: Floats) -> str:
-    """The bounds of the geometric means of nine in ten draws of workloads, with as many as there are."""
-    drawn = np.random.default_rng(0).choice(np.log(ratios), (DRAWS, len(ratios)))
-    low, high = np.exp(np.percentile(drawn.mean(axis=1), [5, 95]))
-    return f"{low:.2f} to {high:.2f}"
-
-
-def _per_workload(samples: Samples, scores: Floats, measure: Callable[[Floats, Floats], float]) -> Floats:
+def _ranks(samples: Samples, scores: Floats) -> float:
+    """The mean rank correlation within workloads of several samples."""
     found = []
     for workload in np.unique(samples.workloads):
         own = samples.workloads == workload
-        if np.count_nonzero(own) > 1:
-            found.append(measure(scores[own], samples.times_s[own]))
-    return np.array(found)
-
-
-def _lost(scores: Floats, times_s: Floats) -> float:
-    return float(times_s[np.argmax(scores)] / times_s.min())
-
-
-def _correlation(scores: Floats, times_s: Floats) -> float:
-    quality = ranking_quality(scores, times_s)
-    return quality.rank_correlation if quality is not None else float("nan")
+        if np.count_nonzero(own) > 1 and (quality := ranking_quality(scores[own], samples.times_s[own])) is not None:
+            found.append(quality.rank_correlation)
+    return float(np.mean(found)) if found else float("nan")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from ..passes.pipeline_text import apply_schedule, parse_schedule
 from ..te import Tensor
 from ..te.module import with_inputs
 from .cost_model.general import General
-from .cost_model.shipped import model_for
+from .cost_model.shipped import model_for, shipped_for
 from .kept_choices import kept_choice
 from .measure.backend_api import backend_path, load_backend
 from .named_workloads import find_workload, workload_of_key
@@ -208,12 +208,18 @@ class SearchTask:
         model = model_for(alone, self.compute_dag.dtype)
         if model is None:
             return self._planned, None
-        return as_on_one_core(self._planned, self.compute_dag.for_target(alone), alone, self.target.cores), model
+        module, as_seen = self.compute_dag.for_target(alone), shipped_for(alone) is not None
+        return as_on_one_core(self._planned, module, alone, self.target.cores, as_seen), model
 
     @property
     def compared_sketches(self) -> list[Sketch]:
         """The sketches as the model that ships knows them: on several cores of a CPU, those of one."""
         return self._compared[0]
+
+    @property
+    def compared_by(self) -> General | None:
+        """The cost model that compares their candidates before any is measured; None where there is none."""
+        return self._compared[1]
 
     @property
     def _model(self) -> General | None:

@@ -7,13 +7,18 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from .folders import models_folder
+
 KERNEL_CODE = ("dialects", "te", "passes", "backends", "search")
 """The folders of the code that makes kernels."""
 
 
 def models_digest() -> str:
-    """Return a digest of the cost models that ship."""
-    return code_digest(("pretuned",), "*.model")
+    """Return a digest of the cost models that ship, and of when this user's own were made (`lw.calibrate`)."""
+    folder = models_folder()
+    own = [] if folder is None else sorted((path.parent.name, path.stat()) for path in folder.glob("*/*.model"))
+    made = [f"{name} {status.st_mtime_ns} {status.st_size}" for name, status in own]
+    return " ".join([code_digest(("pretuned",), "*.model"), *made])
 
 
 @cache

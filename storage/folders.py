@@ -20,6 +20,12 @@ def data_folder() -> Path | None:
     return _folder("XDG_DATA_HOME", ".local/share", "")
 
 
+def models_folder() -> Path | None:
+    """Return the user's folder of cost models that were calibrated; None where there is no home."""
+    folder = data_folder()
+    return None if folder is None else folder / "models"
+
+
 def _folder(variable: str, usual: str, name: str) -> Path | None:
     base = os.environ.get(variable, "")
     if os.path.isabs(base):  # relative ones are to be ignored, by the specification

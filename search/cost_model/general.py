@@ -136,6 +136,9 @@ class General(SavedCostModel):
     gone. Candidates on matrix units are unseen to a model that was trained without any, and so are those of much larger
     workloads, or of more stages, than its own: for them it goes by the rules' estimates. `seen` is what those that it
     was trained on do not exceed in some columns, in the units of these.
+    With a `ground`, another such model, it corrects what that one predicts, as one that is calibrated for a CPU. Of
+    4,366 samples of 225 workloads on a Zen 4, folds held out, what it picks takes 1.091 times the best one's time so,
+    1.094 on the estimates alone; the model that ships 1.173, the estimates 1.150.
     `doubt` is how much better than the rules' choice, in scores, a candidate must be for the choice to change: of 85
     random workloads on a Zen 3, 0.1 gave 1.10 times the speed with 4 of 24 changes for the worse, none 1.08 with 18 of
     69.
@@ -152,6 +155,7 @@ class General(SavedCostModel):
         seen: Mapping[str, float] = UNSEEN,
         doubt: float = 0.0,
         units: Correction | None = None,
+        ground: General | None = None,
     ) -> None:
         known = known_features()
         missing = [name for name in columns if name not in known]
@@ -160,6 +164,7 @@ class General(SavedCostModel):
         self.columns = columns
         self._correction = correction
         self._units = units
+        self.ground = ground
         self._unestimated = unestimated
         self._seen = dict(seen)
         self.doubt = doubt
@@ -176,18 +181,25 @@ class General(SavedCostModel):
         growth: Growth = USUAL_GROWTH,
         doubt: float = 0.0,
         liked: bool = False,
+        ground: General | None = None,
     ) -> Self:
-        """Train on right candidates: features `(n, len(columns))`, seconds `(n,)`, workloads `(n,)`."""
+        """Train on right candidates: features `(n, len(columns))`, seconds `(n,)`, workloads `(n,)`.
+
+        With a `ground` the model learns what that one misses, of all features that there are.
+        """
+        if ground is not None and columns != tuple(known_features()):
+            raise ValueError("a model on another one's ground is trained on all features that there are")
         known = finite(features).astype(np.float64)
         estimates = features[:, columns.index(PRIOR.name)]
         there = np.isfinite(estimates)
         unestimated = float(np.median(estimates[there])) if there.any() else 0.0
-        values = np.log2(np.asarray(times_s, dtype=np.float64)) - _known(estimates, unestimated)
+        start = _known(estimates, unestimated) if ground is None else -ground.predict(features)[0]
+        values = np.log2(np.asarray(times_s, dtype=np.float64)) - start
         shares = relative_speed(times_s, tasks)
         if liked:
             shares = np.maximum(shares, _least_estimate(estimates, tasks) ** LIKED)
         correction = Correction.fitted(known, values, tasks, shares / shares.mean(), growth, seed)
-        return cls(columns, correction, unestimated, _seen(columns, features), doubt)
+        return cls(columns, correction, unestimated, _seen(columns, features), doubt, ground=ground)
 
     def with_units_of(self, other: General) -> General:
         """The model with another one's correction of candidates on matrix units, and what that has seen of them."""
@@ -209,7 +221,8 @@ class General(SavedCostModel):
         unseen = self._unseen(features)
         # what lanes would run is what features are of: on matrix units, the model would say what is not so
         corrections[unseen] = corrections[~unseen].mean() if not unseen.all() else 0.0
-        return -(_known(prior, self._unestimated) + corrections), np.zeros(len(features))
+        start = _known(prior, self._unestimated) if self.ground is None else -self.ground.predict(features)[0]
+        return -(start + corrections), np.zeros(len(features))
 
     def knows(self, features: Floats) -> bool:
         """True where some candidates are not unseen to it."""
@@ -227,6 +240,7 @@ class General(SavedCostModel):
             "columns": list(self.columns),
             **self._correction.state(),
             **({"units": self._units.state()} if self._units is not None else {}),
+            **({"ground": self.ground.state()} if self.ground is not None else {}),
             "unestimated": self._unestimated,
             "seen": np.array([self._seen[name] for name in UNSEEN]),
             **({"doubt": self.doubt} if self.doubt else {}),
@@ -241,15 +255,23 @@ class General(SavedCostModel):
         width = len(columns)
         correction = Correction.read(fields, width)
         units = Correction.read(fields.part("units"), width) if fields.has("units") else None
+        ground = General.read(_bare(fields.part("ground"))) if fields.has("ground") else None
         if not fields.has("unestimated"):
             raise PlainFileError("an older version made it, which learned no corrections of estimates: train it again")
         unestimated = fields.number("unestimated")
         doubt = fields.number("doubt") if fields.has("doubt") else 0.0
         if not fields.has("seen"):
-            return cls(columns, correction, unestimated, doubt=doubt, units=units)
+            return cls(columns, correction, unestimated, doubt=doubt, units=units, ground=ground)
         found = fields.array("seen", "<f8", (len(UNSEEN),))
         seen = {name: float(most) for name, most in zip(UNSEEN, found, strict=True)}
-        return cls(columns, correction, unestimated, seen, doubt, units)
+        return cls(columns, correction, unestimated, seen, doubt, units, ground)
+
+
+def _bare(ground: Fields) -> Fields:
+    """The ground of a model, which stands on no other: however deep a file is nested, reading it ends."""
+    if ground.has("ground"):
+        raise PlainFileError("the ground of a model has one itself")
+    return ground
 
 
 def _least_estimate(estimates: Floats, tasks: Tasks) -> Floats:

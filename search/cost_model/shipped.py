@@ -1,4 +1,4 @@
-"""Cost models that come with the package, one for a kind of target: the folder `pretuned` holds `KIND.model`."""
+"""Cost models by target: that of this machine, else what comes with the package, in the folder `pretuned`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from ...dialects.cpu_models import CPU_MODELS
 from ...dialects.target import Target
 from .general import General
+from .local import local_model
 from .plain_file import read_plain
 from .saved import MAGIC
 
@@ -30,14 +31,21 @@ the best one's time, the rules' choice 1.44 times: it is asked about candidates 
 
 
 def model_for(target: Target, dtype: str | None) -> General | None:
-    """Return the model that ships for a target's kind, where it was trained on such targets and element types.
+    """Return the model that candidates for a target are compared by; None where none is of such, or element types.
 
-    Of CPUs these are one core with AVX2 or AVX-512, in fp32; of several it may be asked as of one.
+    Of CPUs it is of one core, in fp32: the one that was calibrated there, else the one that ships. Of several cores it
+    may be asked as of one.
     """
-    return shipped_model(target.kind) if target.kind != "llvm" or _is_known_cpu(target, dtype) else None
+    if target.kind == "llvm" and (dtype != "float32" or target.cores > _MOST_CORES):
+        return None
+    return (local_model(target) if target.kind == "llvm" else None) or shipped_for(target)
 
 
-def _is_known_cpu(target: Target, dtype: str | None) -> bool:
+def shipped_for(target: Target) -> General | None:
+    """Return the model that ships for a target; of CPUs, for an x86 with AVX2 or AVX-512."""
+    return shipped_model(target.kind) if target.kind != "llvm" or _is_known_cpu(target) else None
+
+
+def _is_known_cpu(target: Target) -> bool:
     arch = CPU_MODELS[target.model].arch if target.model in CPU_MODELS else target.arch
-    vectors = (target.vector_bytes, target.vector_registers)
-    return dtype == "float32" and arch in ("", _X86) and vectors in _VECTORS and target.cores <= _MOST_CORES
+    return arch in ("", _X86) and (target.vector_bytes, target.vector_registers) in _VECTORS

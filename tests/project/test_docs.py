@@ -15,7 +15,7 @@ import loopwright
 from loopwright.cli import command_names
 from loopwright.passes.discovery import primitive_stems
 
-TUNING = ("cli.md", "tutorial_conv2d.md", "tutorial_network_gpu.md")
+TUNING = ("calibration.md", "cli.md", "tutorial_conv2d.md", "tutorial_network_gpu.md")
 """Pages that tune for longest."""
 DEAR = (
     *("explain.md", "extending.md", "fleet.md", "front_end.md", "mlir.md", "network.md", "records.md", "search.md"),
