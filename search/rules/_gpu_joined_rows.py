@@ -110,8 +110,8 @@ def plan_joined_rows(shape: Shape, target: Target) -> JoinedRowsPlan:
 
 
 def write_joined_rows(draft: Draft, plan: JoinedRowsPlan, known: ReduceLoops | None = None) -> None:
-    """Apply all steps; `known` are the loops of reductions that were split before."""
-    chain, last, known = plan.chain, plan.chain.last, known or {}
+    """Apply all steps; `known` are the loops of reductions that were split before, by the names that they have then."""
+    chain, last, known = plan.chain, plan.chain.last, dict(known or {})
     repeat(draft, chain)
     draft.add(plan.threads)
     if plan.block is not None:
@@ -127,6 +127,8 @@ def write_joined_rows(draft: Draft, plan: JoinedRowsPlan, known: ReduceLoops | N
     for name in reversed(chain.reductions):
         if name != last:
             draft.do(ComputeAt, block=name, loop=row, **unit_loops)
+            if name in known:  # the loop over rows may have had the name of one of them
+                known[name] = draft.loops(name)[-len(known[name]) :]
     for name in chain.reductions:
         _join(draft, chain, name, *(factored.get(name) or _factored(draft, plan, name, known)))
     if chain.within:

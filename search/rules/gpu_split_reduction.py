@@ -18,6 +18,7 @@ from ..sketch.rule import SketchRule
 from ..structure.anchor import find_anchor
 from ..structure.gpu_chains import GpuChain, Shape, chain_of_one, chains_of, contiguous_suffix
 from ._gpu_factors import UNKNOWN_THREADS
+from ._gpu_folded_parts import Divided, write_folded_parts
 from ._gpu_joined_rows import JoinedRowsPlan, joining_threads, write_joined_parts, write_joined_rows
 from ._gpu_row_steps import repeat, untouched_reduce_loops
 from ._gpu_tiled_rows import ROWS_ACROSS, HoleChoices, plan_tiled_rows, with_tiles, write_tiled_rows
@@ -82,9 +83,11 @@ def _worth(draft: Draft, chain: GpuChain, name: str, target: Target) -> bool:
 def _split_all(draft: Draft, chain: GpuChain, target: Target) -> None:
     """Split the reductions of a chain that are worth it; what stands between them is computed again."""
     repeat(draft, chain)
-    for name in chain.reductions:
-        if _worth(draft, chain, name, target):
-            plan = plan_split(draft, name, target)
+    plans = {n: plan_split(draft, n, target) for n in chain.reductions if _worth(draft, chain, n, target)}
+    if len(plans) == len(chain.reductions) and all(plan.joined for plan in plans.values()) and is_folded(chain):
+        write_folded_parts(draft, chain, lambda name: _divided(draft, plans[name]), target)
+    else:
+        for plan in plans.values():
             _join(draft, plan, _split(draft, plan))
     draft.names.append(f"{chain.last}_parts")
 
@@ -132,16 +135,35 @@ def _blocks(shape: Shape) -> int:
     return -(-shape.rows // ACROSS) if shape.across else shape.rows
 
 
-def _split(draft: Draft, plan: GpuSplitPlan) -> str:
-    """Partial results of the parts, on blocks of their own; the loop over parts in what joins them."""
-    name, target = plan.name, plan.target
+def is_folded(chain: GpuChain) -> bool:
+    """True where others than a kernel that adds up parts read the results of a reduction."""
+    return len(chain.reductions) > 1 or bool(chain.within)
+
+
+def _divided(draft: Draft, plan: GpuSplitPlan) -> Divided:
+    """Divide a reduction whose threads can be made to join: nothing of it is bound yet."""
+    part, made, loops = _parts_of(draft, plan)
+    threads = joining_threads(made, plan.target, plan.length, plan.length)
+    draft.limits.append(partial(_has_terms, plan=plan, threads=threads.name))
+    return Divided(made, part, loops, threads)
+
+
+def _parts_of(draft: Draft, plan: GpuSplitPlan) -> tuple[str, str, tuple[str, ...]]:
+    """Partial results of the parts: the loop over parts in what joins them, the block that has them, and its loops."""
+    name = plan.name
     loops = untouched_reduce_loops(draft, name)
     first, *others = [draft.fuse(name, loops)] if plan.as_one else loops
     draft.add(plan.parts)
     part, rest = draft.split(name, first, (plan.parts, 0))
     draft.order(name, (part, *[n for n in draft.loops(name) if n != part]))
-    made = draft.partial(name, part, -1)
-    chain, known = chain_of_one(draft.block(made)), {made: [rest, *others]}
+    return part, draft.partial(name, part, -1), (rest, *others)
+
+
+def _split(draft: Draft, plan: GpuSplitPlan) -> str:
+    """Partial results of the parts, on blocks of their own; the loop over parts in what joins them."""
+    target = plan.target
+    part, made, loops = _parts_of(draft, plan)
+    chain, known = chain_of_one(draft.block(made)), {made: loops}
     if plan.joined:
         threads = joining_threads(made, target, plan.length, plan.length)
         draft.limits.append(partial(_has_terms, plan=plan, threads=threads.name))
