@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -40,6 +41,8 @@ BLOCKS_PER_CORE = 4
 """Blocks of threads for each multiprocessor, about."""
 PARTS = (32, 64, 128, 256, 512, 1024)
 """Parts of a result: the threads of a block join them, one each."""
+FOLDED_PARTS = (4, 8, 16, *PARTS)
+"""The same where any threads join them."""
 FEWEST_A_PART = 8
 """Steps along the loop that is split which each part has, at least."""
 
@@ -83,11 +86,13 @@ def _worth(draft: Draft, chain: GpuChain, name: str, target: Target) -> bool:
 def _split_all(draft: Draft, chain: GpuChain, target: Target) -> None:
     """Split the reductions of a chain that are worth it; what stands between them is computed again."""
     repeat(draft, chain)
-    plans = {n: plan_split(draft, n, target) for n in chain.reductions if _worth(draft, chain, n, target)}
-    if len(plans) == len(chain.reductions) and all(plan.joined for plan in plans.values()) and is_folded(chain):
+    divided = [name for name in chain.reductions if _worth(draft, chain, name, target)]
+    plans = {name: plan_split(draft, name, target, FOLDED_PARTS) for name in divided}
+    if divided == [*chain.reductions] and all(plan.joined for plan in plans.values()) and is_folded(chain):
         write_folded_parts(draft, chain, lambda name: _divided(draft, plans[name]), target)
     else:
-        for plan in plans.values():
+        for name in divided:
+            plan = plan_split(draft, name, target)
             _join(draft, plan, _split(draft, plan))
     draft.names.append(f"{chain.last}_parts")
 
@@ -112,20 +117,20 @@ class GpuSplitPlan:
         return self.shape.named and not self.shape.across
 
 
-def plan_split(draft: Draft, name: str, target: Target) -> GpuSplitPlan:
-    """Plan parts that fill the multiprocessors, if each has enough steps and the threads of a block join them."""
+def plan_split(draft: Draft, name: str, target: Target, numbers: Sequence[int] = PARTS) -> GpuSplitPlan:
+    """Plan parts that fill the multiprocessors, of some `numbers` of them, if each has enough steps."""
     block = draft.block(name)
     shape = Shape.of(draft, chain_of_one(block))
     together = contiguous_suffix(block)
     loops = [a.extent for a in block.axes if a.reduce and a.extent > 1 and a.name not in together]
     loops.append(prod(a.extent for a in block.axes if a.name in together))
     wanted = -(-BLOCKS_PER_CORE * target.cores // _blocks(shape))
-    most = min(max(PARTS), target.max_threads_per_block or UNKNOWN_THREADS)
+    most = min(max(numbers), target.max_threads_per_block or UNKNOWN_THREADS)
     as_one = loops[0] < FEWEST_A_PART * min(wanted, most)
     first, *others = [prod(loops)] if as_one else loops
-    most = min(most, max(PARTS[0], first // FEWEST_A_PART))
-    middle = max(PARTS[0], min(most, 1 << (wanted - 1).bit_length()))
-    choices = HoleChoices.within(PARTS, middle // 2, min(most, 4 * middle), middle)
+    most = min(most, max(numbers[0], first // FEWEST_A_PART))
+    middle = max(numbers[0], min(most, 1 << (wanted - 1).bit_length()))
+    choices = HoleChoices.within(numbers, middle // 2, min(most, 4 * middle), middle)
     parts = Hole.near(f"{name}_parts", choices.values, choices.default, "parts")
     return GpuSplitPlan(name, target, shape, parts, as_one, others[-1] if others else shape.terms // parts.default)
 
