@@ -210,7 +210,7 @@ def test_rows_that_share_a_block_are_right(name: str) -> None:
 def test_blocks_of_several_rows_have_whole_warps() -> None:
     (sketch,) = task_of(softmax(3000, 50), H200).sketches
     threads, rows = (hole.choices for hole in sketch.holes)
-    assert set(threads) == {8, 16, 32} and set(rows) == {4, 8}
+    assert set(threads) == {8, 16, 32} and set(rows) == {4, 8, 16}
     found = sketch.columns(sketch.sample(np.random.default_rng(0), 50))
     threads_of_block = np.prod(list(found.values()), axis=0)
     assert (threads_of_block % 32 == 0).all() and (threads_of_block >= 32).all()
@@ -295,7 +295,7 @@ def test_parts_on_many_blocks_are_right_when_interpreted(name: str) -> None:
 @pytest.mark.parametrize("shape", [(1, 1999), (3, 600), (2003,)])
 @pytest.mark.few(1)
 def test_chains_in_parts_are_right_when_interpreted(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_split_reduction, "FEWEST_IN_CHAINS", 500)
+    monkeypatch.setattr(gpu_split_reduction, "FOLDED_KERNEL_S", 0.0)
     task = task_of(softmax(*shape), H200)
     assert len(launches(task, task.default_schedule)) == 3
     check_interpreted(task.module, task.reference, schedules(task, count=2))
@@ -339,12 +339,17 @@ CHAINS = {
 @pytest.mark.parametrize("name", CHAINS)
 @pytest.mark.few(3)
 def test_parts_are_joined_by_those_who_read_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_split_reduction, "FEWEST_IN_CHAINS", 500)
-    monkeypatch.setattr(gpu_split_reduction, "FEWEST_TERMS", 500)
+    monkeypatch.setattr(gpu_split_reduction, "FOLDED_KERNEL_S", 0.0)
     make, kernels = CHAINS[name]
     task = task_of(make(), H200)
     assert len(launches(task, task.default_schedule)) == kernels
     check_interpreted(task.module, task.reference, schedules(task, count=1))
+
+
+def test_long_parts_of_rows_are_written_in_vectors() -> None:
+    task = task_of(scaled_norm(2, 4, 8192), "cuda model=h200 cores=8")
+    assert "lw-vectorize" in task.default_schedule and len(launches(task, task.default_schedule)) == 3
+    check_interpreted(task.module, task.reference, [task.default_schedule])
 
 
 @pytest.mark.parametrize("name", [*FUSED, *ODD])
