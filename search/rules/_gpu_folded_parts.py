@@ -110,8 +110,7 @@ def _blocks(draft: Draft, chain: GpuChain, target: Target, threads: Hole) -> Hol
     rows, within = _elements(draft, chain)
     wanted = min(BLOCKS_PER_CORE * max(1, target.cores) // rows, within // (ELEMENTS_OF_THREAD * threads.default))
     default = max([n for n in BLOCKS_OF_ROW if n <= wanted], default=BLOCKS_OF_ROW[0])
-    choices = tuple(n for n in BLOCKS_OF_ROW if default // 2 <= n <= default)
-    return Hole.near(f"{chain.last}_blocks", choices, default, "parts")
+    return Hole.near(f"{chain.last}_blocks", (default,), default, "parts")
 
 
 def _vector(draft: Draft, chain: GpuChain, threads: Hole, blocks: Hole) -> int:

@@ -45,8 +45,7 @@ PARTS_OF_FEW = (8, 16)
 """The same of fewer rows, beside whole warps. A choice: of 777 rows of 20 elements, in blocks of 4, softmax takes 1.56,
 1.53 and 1.49 us by 8, 16 and 32 threads."""
 MOST_CHOICES = 2
-"""Numbers of rows of a block, the largest ones, that a search chooses from, beside 1; where parts of a warp and whole
-ones may join a row one more."""
+"""Numbers of rows of a block, the largest ones, that a search chooses from, beside 1."""
 
 
 def joining_threads(owner: str, target: Target, longest: int, terms: int, usual: int = USUAL_THREADS) -> Hole:
@@ -81,9 +80,10 @@ class RowsOfBlock:
         whole = tuple(n for n in threads.choices if n <= WARP or not many)
         of_row = (parts if many else (*PARTS_OF_FEW, *whole)) if parts else whole
         fits = threads_of_block // (min(of_row) if many else WARP)
-        several = tuple(n for n in ROWS_OF_BLOCK[1:] if n <= min(most, fits))[-MOST_CHOICES - (WARP in parts) :]
+        several = tuple(n for n in ROWS_OF_BLOCK[1:] if n <= min(most, fits))[-MOST_CHOICES:]
         if target.kind != "cuda" or not several:
             return None
+        of_row = tuple(n for n in of_row if n * several[0] <= threads_of_block) if many else of_row
         of_one = Hole.near(threads.name, of_row, threads.default, "threads")
         usual = max((n for n in several if n * of_one.default <= threads_of_block), default=several[0])
         default = usual if threads.default <= WARP or many else 1

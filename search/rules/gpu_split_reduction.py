@@ -43,10 +43,12 @@ PARTS = (32, 64, 128, 256, 512, 1024)
 """Parts of a result: the threads of a block join them, one each."""
 FOLDED_PARTS = (4, 8, 16, 32, 64, 128)
 """The same where each block that reads the result joins them. On an H200 softmax of one row of 32000 in 256 parts takes
-6.0 us by blocks of 256 threads, 8.6 of 64 and 12.2 of 32, which take them in turns."""
+6.0 us by blocks of 256 threads, 8.6 of 64 and 12.2 of 32, which take them in turns. Half as many parts as fill the
+multiprocessors four times take 7.0 and 7.2 us for softmax of 1 and 4 rows of 32000, 5.9 and 6.1 as many, and 14.3 and
+11.2 of 32 rows of 50257."""
 ESTIMATED_CORES = 132
 """Multiprocessors of the H200 that the seconds below are fitted to, by what 43 softmaxes and norms take in one kernel
-and in such parts: of the 20 that are estimated to be faster in parts two take 1.03 and 1.05 times as long."""
+and in such parts: of those that are estimated to be faster in parts two took 1.03 and 1.05 times as long."""
 FOLDED_KERNEL_S, ELEMENT_S = 1.75e-6, 0.9e-12
 """Seconds of a kernel of a chain in parts, and of each element of all rows in it."""
 ONE_KERNEL_S, JOINED_S, HELD_TERM_S, TERM_S = 1.2e-6, 0.35e-6, 0.14e-9, 0.25e-9
@@ -166,7 +168,9 @@ def plan_split(draft: Draft, name: str, target: Target, folded: bool = False) ->
     first, *others = [prod(loops)] if as_one else loops
     most = min(most, max(numbers[0], first // FEWEST_A_PART))
     middle = max(numbers[0], min(most, 1 << (wanted.bit_length() - 1 if folded else (wanted - 1).bit_length())))
-    choices = HoleChoices.within(numbers, middle // 2, middle if folded else min(most, 4 * middle), middle)
+    choices = HoleChoices.within(
+        numbers, middle if folded else middle // 2, min(most, (1 if folded else 4) * middle), middle
+    )
     parts = Hole.near(f"{name}_parts", choices.values, choices.default, "parts")
     return GpuSplitPlan(name, target, shape, parts, as_one, others[-1] if others else shape.terms // parts.default)
 
