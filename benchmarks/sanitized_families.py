@@ -89,6 +89,25 @@ def pooled() -> list[te.Tensor]:
     return [data, topi.nn.max_pool(data, 3, 2, 1, ceil_mode=True)]
 
 
+def short_rows() -> list[te.Tensor]:
+    """Rows that a few threads join, many in a block."""
+    data = te.placeholder((2117, 13), name="data")
+    return [data, topi.nn.softmax(data, -1)]
+
+
+def divided_rows() -> list[te.Tensor]:
+    """Few long rows: parts on many blocks, which those behind them join."""
+    data = te.placeholder((3, 50001), name="data")
+    return [data, topi.nn.softmax(data, -1)]
+
+
+def divided_groups() -> list[te.Tensor]:
+    """The same of several axes, with a scale of one of them and an activation."""
+    data, gamma = te.placeholder((2, 3, 5, 10007), name="data"), te.placeholder((3, 5, 1), name="gamma")
+    scaled = topi.multiply(topi.nn.layer_norm(data, axis=(2, 3)), gamma)
+    return [data, gamma, topi.multiply(scaled, topi.sigmoid(scaled))]
+
+
 def places() -> list[te.Tensor]:
     data = te.placeholder((45, 700), name="data")
     return [data, topi.argmax(data, axis=1)]
@@ -122,6 +141,6 @@ def taken() -> list[te.Tensor]:
 
 FAMILIES: tuple[Callable[[], list[te.Tensor]], ...] = (
     *(transposed_conv, volume, strided_conv, one_tap_conv, bytes_conv, large_window, row_convolution),
-    *(few_rows, one_row, batch, long_rows, columns, normalized, mean_of_images, pooled, places, running),
-    *(turned, joined, resized, taken),
+    *(few_rows, one_row, batch, long_rows, short_rows, divided_rows, divided_groups, columns, normalized),
+    *(mean_of_images, pooled, places, running, turned, joined, resized, taken),
 )

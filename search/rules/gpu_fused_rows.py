@@ -58,7 +58,8 @@ def _worth(shape: Shape, target: Target) -> bool:
         return False
     few = shape.rows < THREADS_PER_CORE * max(1, target.cores)
     if shape.is_plain:
-        return shape.terms < SHORT and shape.rows >= SHORT * max(1, target.cores)
+        joined = target.kind == "cuda" and shape.named  # by parts of a warp each (`gpu_rows`)
+        return not joined and shape.terms < SHORT and shape.rows >= SHORT * max(1, target.cores)
     if not shape.is_single:
         return shape.rows > 1 or shape.terms <= MOST_ALONE
     if shape.across:

@@ -18,9 +18,11 @@ from ..sketch.rule import SketchRule
 from ..structure.anchor import find_anchor
 from ..structure.gpu_chains import GpuChain, Shape, chain_of_one, chains_of, contiguous_suffix
 from ._gpu_factors import UNKNOWN_THREADS
-from ._gpu_joined_rows import JoinedRowsPlan, joining_threads, write_joined_parts, write_joined_rows
+from ._gpu_folded_parts import Divided, near_usual, write_folded_parts
+from ._gpu_joined_rows import THREADS, JoinedRowsPlan, joining_threads, write_joined_parts, write_joined_rows
 from ._gpu_row_steps import repeat, untouched_reduce_loops
 from ._gpu_tiled_rows import ROWS_ACROSS, HoleChoices, plan_tiled_rows, with_tiles, write_tiled_rows
+from .gpu_rows import REGISTERS
 
 FEWEST_ELEMENTS = 1 << 18
 """Elements from which on a second kernel costs less than the blocks of threads that a single one leaves idle. A choice,
@@ -29,16 +31,29 @@ launch."""
 FEWEST_TERMS = 4096
 """Terms of a result, at least. A choice: four for each of 1024 threads."""
 FEWEST_IN_CHAINS = 3 << 14
-"""Terms of a result where it stands in a chain that one kernel would compute otherwise, however few results there are:
-1.5 times what the threads of a block keep in registers (`gpu_rows.REGISTERS`). On an H200 softmax of 1, 8 and 32 rows
-of 50257 takes 13.4, 14.6 and 15.0 us in one kernel, 7.0, 8.0 and 11.6 in parts, of 128256 31.2 and 6.9; layer norm of
-one row of 50176 13.6 and 6.9, of 32 of 40960 8.0 and 8.8; softmax of 32000 6.2 and 6.4, of 16384 4.1 and 6.7."""
+"""Terms of a result where it stands in a chain that one kernel would compute otherwise, however few results there are,
+and whose parts take kernels of their own to join: 1.5 times what the threads of a block keep in registers
+(`gpu_rows.REGISTERS`). On an H200 softmax of 1, 8 and 32 rows of 50257 took 13.4, 14.6 and 15.0 us in one kernel, 7.0,
+8.0 and 11.6 in five, of 32000 6.2 and 6.4; layer norm of one row of 50176 13.6 and 6.9, of 32 of 40960 8.0 and 8.8."""
 ACROSS = 32
 """Results that a block of threads has where operands are contiguous along them, about."""
 BLOCKS_PER_CORE = 4
 """Blocks of threads for each multiprocessor, about."""
 PARTS = (32, 64, 128, 256, 512, 1024)
 """Parts of a result: the threads of a block join them, one each."""
+FOLDED_PARTS = (4, 8, 16, 32, 64, 128)
+"""The same where each block that reads the result joins them. On an H200 softmax of one row of 32000 in 256 parts takes
+6.0 us by blocks of 256 threads, 8.6 of 64 and 12.2 of 32, which take them in turns. Half as many parts as fill the
+multiprocessors four times take 7.0 and 7.2 us for softmax of 1 and 4 rows of 32000, 5.9 and 6.1 as many, and 14.3 and
+11.2 of 32 rows of 50257."""
+ESTIMATED_CORES = 132
+"""Multiprocessors of the H200 that the seconds below are fitted to, by what 43 softmaxes and norms take in one kernel
+and in such parts: of those that are estimated to be faster in parts two took 1.03 and 1.05 times as long."""
+FOLDED_KERNEL_S, ELEMENT_S = 1.75e-6, 0.9e-12
+"""Seconds of a kernel of a chain in parts, and of each element of all rows in it."""
+ONE_KERNEL_S, JOINED_S, HELD_TERM_S, TERM_S = 1.2e-6, 0.35e-6, 0.14e-9, 0.25e-9
+"""Seconds of one kernel, of a reduction whose threads join, and of a term of a row that these keep in registers, or
+that they read for each of the stages, from wherever it is."""
 FEWEST_A_PART = 8
 """Steps along the loop that is split which each part has, at least."""
 
@@ -73,19 +88,46 @@ def _worth(draft: Draft, chain: GpuChain, name: str, target: Target) -> bool:
         return False
     if 2 * _blocks(shape) > target.cores:
         return False
+    if is_folded(draft, chain):
+        return _folded_s(draft, chain, target) < _one_kernel_s(draft, chain)
     if len(chain.reductions) > 1 or chain.within:
         return shape.terms >= FEWEST_IN_CHAINS
     single = not shape.named and shape.rows == 1  # of which threads cannot be made to join
     return shape.terms >= FEWEST_TERMS and shape.rows * shape.terms >= (FEWEST_TERMS if single else FEWEST_ELEMENTS)
 
 
+def is_folded(draft: Draft, chain: GpuChain) -> bool:
+    """True where those who read results of a chain's reductions can join their parts, and others than one kernel do."""
+    shapes = [Shape.of(draft, chain_of_one(draft.block(name))) for name in chain.reductions]
+    several = len(chain.reductions) > 1 or bool(chain.within)
+    return several and all(shape.named and not shape.across for shape in shapes)
+
+
+def _folded_s(draft: Draft, chain: GpuChain, target: Target) -> float:
+    """Estimate the kernels of a chain in parts: one for each reduction, and one for what is behind them."""
+    shape = Shape.of(draft, chain)
+    spread = shape.rows * shape.terms * ELEMENT_S * ESTIMATED_CORES / max(1, target.cores)
+    return (len(chain.reductions) + 1) * (FOLDED_KERNEL_S + spread)
+
+
+def _one_kernel_s(draft: Draft, chain: GpuChain) -> float:
+    """Estimate a chain in one kernel, with a block of threads for each row."""
+    shape = Shape.of(draft, chain)
+    held = shape.is_plain and shape.terms <= REGISTERS * max(THREADS)
+    return ONE_KERNEL_S + len(chain.reductions) * JOINED_S + shape.terms * (HELD_TERM_S if held else TERM_S)
+
+
 def _split_all(draft: Draft, chain: GpuChain, target: Target) -> None:
     """Split the reductions of a chain that are worth it; what stands between them is computed again."""
     repeat(draft, chain)
-    for name in chain.reductions:
-        if _worth(draft, chain, name, target):
-            plan = plan_split(draft, name, target)
-            _join(draft, plan, _split(draft, plan))
+    if is_folded(draft, chain):
+        plans = {name: plan_split(draft, name, target, folded=True) for name in chain.reductions}
+        write_folded_parts(draft, chain, lambda name: _divided(draft, plans[name]), target)
+    else:
+        for name in chain.reductions:
+            if _worth(draft, chain, name, target):
+                plan = plan_split(draft, name, target)
+                _join(draft, plan, _split(draft, plan))
     draft.names.append(f"{chain.last}_parts")
 
 
@@ -109,20 +151,26 @@ class GpuSplitPlan:
         return self.shape.named and not self.shape.across
 
 
-def plan_split(draft: Draft, name: str, target: Target) -> GpuSplitPlan:
-    """Plan parts that fill the multiprocessors, if each has enough steps and the threads of a block join them."""
+def plan_split(draft: Draft, name: str, target: Target, folded: bool = False) -> GpuSplitPlan:
+    """Plan parts that fill the multiprocessors, if each has enough steps.
+
+    The threads of a block join them, one each, or where they are `folded` any threads.
+    """
+    numbers = FOLDED_PARTS if folded else PARTS
     block = draft.block(name)
     shape = Shape.of(draft, chain_of_one(block))
     together = contiguous_suffix(block)
     loops = [a.extent for a in block.axes if a.reduce and a.extent > 1 and a.name not in together]
     loops.append(prod(a.extent for a in block.axes if a.name in together))
     wanted = -(-BLOCKS_PER_CORE * target.cores // _blocks(shape))
-    most = min(max(PARTS), target.max_threads_per_block or UNKNOWN_THREADS)
+    most = min(max(numbers), target.max_threads_per_block or UNKNOWN_THREADS)
     as_one = loops[0] < FEWEST_A_PART * min(wanted, most)
     first, *others = [prod(loops)] if as_one else loops
-    most = min(most, max(PARTS[0], first // FEWEST_A_PART))
-    middle = max(PARTS[0], min(most, 1 << (wanted - 1).bit_length()))
-    choices = HoleChoices.within(PARTS, middle // 2, min(most, 4 * middle), middle)
+    most = min(most, max(numbers[0], first // FEWEST_A_PART))
+    middle = max(numbers[0], min(most, 1 << (wanted.bit_length() - 1 if folded else (wanted - 1).bit_length())))
+    choices = HoleChoices.within(
+        numbers, middle if folded else middle // 2, min(most, (1 if folded else 4) * middle), middle
+    )
     parts = Hole.near(f"{name}_parts", choices.values, choices.default, "parts")
     return GpuSplitPlan(name, target, shape, parts, as_one, others[-1] if others else shape.terms // parts.default)
 
@@ -132,16 +180,30 @@ def _blocks(shape: Shape) -> int:
     return -(-shape.rows // ACROSS) if shape.across else shape.rows
 
 
-def _split(draft: Draft, plan: GpuSplitPlan) -> str:
-    """Partial results of the parts, on blocks of their own; the loop over parts in what joins them."""
-    name, target = plan.name, plan.target
+def _divided(draft: Draft, plan: GpuSplitPlan) -> Divided:
+    """Divide a reduction whose threads can be made to join: nothing of it is bound yet."""
+    part, made, loops = _parts_of(draft, plan)
+    threads = near_usual(joining_threads(made, plan.target, plan.length, plan.length))
+    draft.limits.append(partial(_has_terms, plan=plan, threads=threads.name))
+    return Divided(made, part, loops, threads)
+
+
+def _parts_of(draft: Draft, plan: GpuSplitPlan) -> tuple[str, str, tuple[str, ...]]:
+    """Partial results of the parts: the loop over parts in what joins them, the block that has them, and its loops."""
+    name = plan.name
     loops = untouched_reduce_loops(draft, name)
     first, *others = [draft.fuse(name, loops)] if plan.as_one else loops
     draft.add(plan.parts)
     part, rest = draft.split(name, first, (plan.parts, 0))
     draft.order(name, (part, *[n for n in draft.loops(name) if n != part]))
-    made = draft.partial(name, part, -1)
-    chain, known = chain_of_one(draft.block(made)), {made: [rest, *others]}
+    return part, draft.partial(name, part, -1), (rest, *others)
+
+
+def _split(draft: Draft, plan: GpuSplitPlan) -> str:
+    """Partial results of the parts, on blocks of their own; the loop over parts in what joins them."""
+    target = plan.target
+    part, made, loops = _parts_of(draft, plan)
+    chain, known = chain_of_one(draft.block(made)), {made: loops}
     if plan.joined:
         threads = joining_threads(made, target, plan.length, plan.length)
         draft.limits.append(partial(_has_terms, plan=plan, threads=threads.name))
