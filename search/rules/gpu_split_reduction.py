@@ -25,11 +25,17 @@ from ._gpu_tiled_rows import ROWS_ACROSS, HoleChoices, plan_tiled_rows, with_til
 from .gpu_rows import REGISTERS
 
 FEWEST_ELEMENTS = 1 << 18
-"""Elements from which on a second kernel costs less than the blocks of threads that a single one leaves idle. A choice,
-as are the other numbers here: 1 MiB, which one multiprocessor reads in 15 us (`FILL_BYTES_PER_CYCLE_SM`), ten times a
-launch."""
+"""Elements of a reduction whose threads cannot be made to join from which on a second kernel costs less than the blocks
+of threads that a single one leaves idle. A choice: 1 MiB, which one multiprocessor reads in 15 us
+(`FILL_BYTES_PER_CYCLE_SM`), ten times a launch."""
 FEWEST_TERMS = 4096
-"""Terms of a result, at least. A choice: four for each of 1024 threads."""
+"""Terms of a result, at least, where threads lie along results or cannot be made to join; however many results there
+are, as each block of threads reads the terms of its own. On an H200 means of 7 to 230 columns take 2.5 to 3.1 us in one
+kernel and 2.9 to 4.4 in parts where they are of 2500 rows, 4.0 to 6.4 and 3.2 to 3.6 of 5000, 9.6 to 9.8 and 3.5 to 4.3
+of 10608."""
+FEWEST_ALONG = 1 << 15
+"""The same where the threads of a block are along one result. Means of 1 to 17 rows of 25000 take 2.8 to 2.9 us in one
+kernel and 2.9 to 3.4 in parts, of 60000 4.6 to 4.8 and 3.2, of 130000 7.8 to 8.0 and 2.9 to 3.3."""
 FEWEST_IN_CHAINS = 3 << 14
 """Terms of a result where it stands in a chain that one kernel would compute otherwise, however few results there are,
 and whose parts take kernels of their own to join: 1.5 times what the threads of a block keep in registers
@@ -92,8 +98,9 @@ def _worth(draft: Draft, chain: GpuChain, name: str, target: Target) -> bool:
         return _folded_s(draft, chain, target) < _one_kernel_s(draft, chain)
     if len(chain.reductions) > 1 or chain.within:
         return shape.terms >= FEWEST_IN_CHAINS
-    single = not shape.named and shape.rows == 1  # of which threads cannot be made to join
-    return shape.terms >= FEWEST_TERMS and shape.rows * shape.terms >= (FEWEST_TERMS if single else FEWEST_ELEMENTS)
+    if shape.named:
+        return shape.terms >= (FEWEST_TERMS if shape.across else FEWEST_ALONG)
+    return shape.terms >= FEWEST_TERMS and (shape.rows == 1 or shape.rows * shape.terms >= FEWEST_ELEMENTS)
 
 
 def is_folded(draft: Draft, chain: GpuChain) -> bool:

@@ -100,6 +100,22 @@ def test_long_reductions_go_to_many_blocks(name: str) -> None:
         assert len(sizes) <= {"softmax": 3, "argmax_all": 3}.get(name, 2)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis", "parts"),
+    [
+        ((10608, 19), 0, True),
+        ((2500, 19), 0, False),
+        ((5000, 230), 0, True),
+        ((3, 60000), 1, True),
+        ((3, 25000), 1, False),
+        ((60, 6000), 1, False),
+    ],
+)
+def test_parts_are_taken_where_the_terms_of_a_result_are_many(shape: tuple[int, int], axis: int, parts: bool) -> None:
+    task = task_of(unary(lambda x: topi.mean(x, axis), *shape), H200)
+    assert [sketch.name.endswith("_parts") for sketch in task.sketches] == [parts]
+
+
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.few(1)
 def test_parts_on_many_blocks_are_right(name: str) -> None:
