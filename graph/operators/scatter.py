@@ -7,7 +7,7 @@ from typing import Any
 from ... import te, topi
 from ...te import ShapeError, Tensor, compute, reduce_axis
 from ...te.errors import format_shape
-from ...te.expr import Expr
+from ...te.expr import NARROW, Expr
 from ...topi.arguments import one_axis
 from ..operator import Kind, Operator
 
@@ -37,7 +37,7 @@ def _scatter_elements(
         def element(*i: Expr) -> Any:
             at = (*i[:place], k, *i[place + 1 :])
             inside = [i[d] < n for d, n in within]
-            hits = te.all(*inside, indices[at] == te.cast(i[place], indices.dtype))
+            hits = te.all(*inside, _is_at(indices[at], i[place]))
             return joined(te.select(hits, value(k, updates[at], i), neutral), axis=k)
 
         result: Tensor = compute(data.shape, element, name)
@@ -62,6 +62,12 @@ def _scatter_elements(
     return result
 
 
+def _is_at(place: Expr, index: Expr) -> Any:
+    """True where a place is an index, in 32 bits at least: bytes do not count the elements of a long axis."""
+    kind = "int32" if place.dtype in NARROW else place.dtype
+    return te.cast(place, kind) == te.cast(index, kind)
+
+
 def _scatter_slices(data: Tensor, places: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
     """data, with updates[..., k, ...] as the slice at places[k] of an axis; the last of several; none out of range.
 
@@ -75,14 +81,11 @@ def _scatter_slices(data: Tensor, places: Tensor, updates: Tensor, *, axis: int 
             f"{format_shape(data.shape)}, as many as places {format_shape(places.shape)} are"
         )
 
-    def wanted(k: Any, i: Expr) -> Any:
-        return places[k] == te.cast(i, places.dtype)
-
     if count == 1:  # no search, and one kernel
         zero = te.const(0, "int32")
         made: Tensor = compute(
             data.shape,
-            lambda *i: te.select(wanted(zero, i[place]), updates[(*i[:place], zero, *i[place + 1 :])], data[i]),
+            lambda *i: te.select(_is_at(places[zero], i[place]), updates[(*i[:place], zero, *i[place + 1 :])], data[i]),
             "T_scatter",
         )
         return made
@@ -90,7 +93,7 @@ def _scatter_slices(data: Tensor, places: Tensor, updates: Tensor, *, axis: int 
     never = te.const(-1, "int32")
     last: Tensor = compute(
         data.shape[place : place + 1],
-        lambda i: te.max(te.select(wanted(k, i), te.cast(k, "int32"), never), axis=k),
+        lambda i: te.max(te.select(_is_at(places[k], i), te.cast(k, "int32"), never), axis=k),
         "scatter_last",
     )
 

@@ -6,6 +6,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.graph import compiler
+from loopwright.passes.collector import old_objects_spared
 
 
 def network() -> lw.Network:
@@ -37,3 +38,16 @@ def test_objects_that_somebody_else_set_apart_stay_apart() -> None:
         assert 0 < gc.get_freeze_count() <= before
     finally:
         gc.unfreeze()
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_an_error_gives_old_objects_back_and_what_is_off_stays_off(on: bool) -> None:
+    was_on = gc.isenabled()
+    (gc.enable if on else gc.disable)()
+    try:
+        with pytest.raises(KeyError), old_objects_spared(), old_objects_spared():
+            assert gc.get_freeze_count() > 0
+            raise KeyError
+        assert gc.get_freeze_count() == 0 and gc.isenabled() is on
+    finally:
+        (gc.enable if was_on else gc.disable)()

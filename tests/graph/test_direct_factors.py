@@ -82,6 +82,15 @@ def test_slices_are_written_at_places(count: int, axis: int) -> None:
             np.testing.assert_array_equal(np.asarray(got), np.moveaxis(wanted, 0, axis))
 
 
+@pytest.mark.parametrize("operator", ["scatter_slices", "scatter_elements"])
+def test_places_of_a_byte_are_no_others_of_a_long_axis(operator: str) -> None:
+    net: Any = lw.Network("bytes")
+    x, places, new = net.input("x", (300,)), net.input("places", (2,), "int8"), net.input("new", (2,))
+    net.output(getattr(net, operator)(x, places, new, axis=0))
+    feeds = {"x": np.zeros(300, np.float32), "places": np.array([7, 90], np.int8), "new": np.ones(2, np.float32)}
+    assert np.flatnonzero(net.evaluate(**feeds)[0]).tolist() == [7, 90]
+
+
 def test_other_shapes_of_slices_are_refused() -> None:
     net: Any = lw.Network("wrong")
     x, places = net.input("x", (4, 5)), net.input("places", (2,), "int32")

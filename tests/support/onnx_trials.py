@@ -135,7 +135,7 @@ def _standard_agrees(model: ModelProto, feeds: Feeds, wanted: dict[str, Tensor],
 def smallest(
     call: Callable[[ModelProto, Feeds], Sequence[Any]], sample: Sample, ended: Outcome
 ) -> tuple[ModelProto, Outcome]:
-    """A part of a graph that ends alike: one output, and nodes left out whose results become inputs."""
+    """A part of a graph that ends alike: one output, as early as it may be, and nodes whose results become inputs."""
     graph, deadline_s = sample.graph, time.monotonic() + _REDUCE_S
     kept, outputs, model = list(graph.nodes), list(sample.wanted), sample.model
 
@@ -158,6 +158,8 @@ def smallest(
         for node in list(kept):
             if node in kept and not set(node.output) & set(outputs):
                 same(_behind([n for n in kept if n is not node], outputs), outputs)
+    early = [name for node in kept for name in node.output if name in graph.tensors and name not in outputs]
+    any(same(_behind(kept, [name]), [name]) for name in early)
     return _at_odds(call, sample, kept) or (model, ended) if ended.kind == "wrong" else (model, ended)
 
 

@@ -213,6 +213,11 @@ SAMPLED: dict[str, tuple[Callable[[Tensor, Tensor], Any], Tensor, Tensor]] = {
         _X,
         torch.tensor([2, 0]),
     ),
+    "one place for each row by an input": (
+        lambda x, i: x.scatter(2, i[None, :, None].expand(2, 4, 4), x * 2),
+        _X[:, :1].expand(2, 4, 4) + torch.arange(4)[:, None],
+        torch.tensor([2, 0, 3, 0]),
+    ),
     "sums of slices by an input": (
         lambda x, i: torch.index_put(x, (i,), x * 2, accumulate=True),
         _X,

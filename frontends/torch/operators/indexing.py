@@ -135,12 +135,15 @@ def _slices_written(node: Node, x: Value, places: Value, slices: Value, axis: in
 
 
 def _same_for_all(indices: Value, axis: int, shape: Sequence[int]) -> Value | None:
-    """The one place for each slice of an axis, of indices that were stretched to a shape; None of others."""
-    owner, wide = indices.ssa.owner, (*shape[:axis], indices.shape[axis], *shape[axis + 1 :])
-    if not isinstance(owner, ApplyOp) or owner.operator.data != "broadcast_to" or indices.shape != wide:
+    """The one place for each slice of an axis, of indices that were stretched along all others; None of others."""
+    owner, count = indices.ssa.owner, indices.shape[axis]
+    if not isinstance(owner, ApplyOp) or owner.operator.data != "broadcast_to":
         return None
-    source = Value(indices.net, owner.inputs[0])
-    return indices.net.reshape(source, shape=wide[axis : axis + 1]) if prod(source.shape) == wide[axis] else None
+    source, wide = Value(indices.net, owner.inputs[0]), (*shape[:axis], count, *shape[axis + 1 :])
+    own = (*(1,) * (len(wide) - len(source.shape)), *source.shape)
+    if indices.shape != wide or own[axis] != count or prod(own) != count:
+        return None
+    return indices.net.reshape(source, shape=(count,))
 
 
 @aten("scatter.src", "scatter.value", "scatter.reduce", "scatter.value_reduce", "scatter_add.default")
@@ -205,7 +208,7 @@ def _scattered(node: Node, x: Value, mode: str) -> Value:
     else:
         source = node.stretched(node.net.constant(np.asarray(node["value"], x.dtype), "number"), indices.shape)
     places = _same_for_all(indices, axis, x.shape) if mode == "none" else None
-    if places is not None and places.shape == (indices.shape[axis],):
+    if places is not None:
         return _slices_written(node, x, places, source, axis)
     return _written(node, x, indices, source, axis, mode)
 
