@@ -146,6 +146,22 @@ def test_choices_that_are_kept_know_of_it(model: General) -> None:
     assert models_digest() == before
 
 
+def test_choices_are_kept_where_models_go_meanwhile_or_cannot_be_reached(
+    model: General, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = kept(model)
+    digest = models_digest()
+    gone = path.parent.with_name("llvm-gone") / MODEL
+    gone.parent.mkdir()
+    gone.symlink_to(home / "nothing")
+    assert models_digest() == digest
+    path.unlink()
+    none = models_digest()
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / ("x" * 300)))
+    assert models_digest() == none
+    assert model_for(resolve_target(TARGET), "float32") is shipped_model("llvm")
+
+
 def test_workloads_are_different_and_the_same_each_time() -> None:
     found = [*islice(drawn_workloads(3), 40)]
     hashes = [ComputeDAG.from_tensors(tensors).hash for _, tensors in found]
