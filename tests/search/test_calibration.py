@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -136,6 +137,14 @@ def test_what_cannot_be_used_is_said_and_left_out(model: General, fault: str) ->
             Calibration.of(target)
     kept(model)
     assert model_for(target, "float32") is not shipped_model("llvm")
+
+
+def test_several_processes_may_keep_a_model_at_once(model: General) -> None:
+    path = kept(model)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: kept(model), range(32)))
+    assert Calibration.of(resolve_target(TARGET)) == ABOUT
+    assert [*path.parent.iterdir()] == [path]
 
 
 def test_choices_that_are_kept_know_of_it(model: General) -> None:
