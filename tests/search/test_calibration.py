@@ -139,6 +139,14 @@ def test_what_cannot_be_used_is_said_and_left_out(model: General, fault: str) ->
     assert model_for(target, "float32") is not shipped_model("llvm")
 
 
+def test_warnings_are_of_the_line_that_asks_for_a_schedule(model: General) -> None:
+    kept(model).write_bytes(b"")
+    task = lw.SearchTask("matmul", (64, 64, 64), target=TARGET)
+    with pytest.warns(lw.CalibrationWarning, match="is not used") as said:
+        assert task.compared_by is shipped_model("llvm")
+    assert [one.filename for one in said] == [__file__]
+
+
 def test_several_processes_may_keep_a_model_at_once(model: General) -> None:
     path = kept(model)
     with ThreadPoolExecutor(8) as pool:
