@@ -70,7 +70,11 @@ class Calibration:
     def __str__(self) -> str:
         """A line."""
         picks = ", ".join(f"{name} {ratio:.3f}" for name, ratio in self.picks.items())
-        state = "in use" if self.in_use else "not used: " + ("it picks no better" if self.is_current else "outdated")
+        state = (
+            "in use"
+            if self.in_use
+            else "not used: " + ("it picks no better, or by chance" if self.is_current else "outdated")
+        )
         return f"{self.target}: {self.samples} samples of {self.workloads} workloads on {self.device}; {picks}; {state}"
 
     @staticmethod

@@ -19,7 +19,7 @@ from loopwright.search.calibrate.candidates import likely_candidates
 from loopwright.search.calibrate.workloads import drawn_workloads
 from loopwright.search.cost_model import Floats
 from loopwright.search.cost_model.general import General, Growth
-from loopwright.search.cost_model.held_out import geometric_mean, picked
+from loopwright.search.cost_model.held_out import geometric_mean, is_better, picked
 from loopwright.search.cost_model.local import MODEL, SAMPLES, Calibration, folder_of, keep, local_model
 from loopwright.search.cost_model.saved import known_features
 from loopwright.search.cost_model.shipped import model_for, shipped_model
@@ -205,6 +205,15 @@ def test_picks_are_of_workloads_of_several_samples() -> None:
     assert geometric_mean(found) == pytest.approx(2**0.5)
 
 
+def test_a_model_that_is_better_by_luck_is_not_better() -> None:
+    others = np.full(10, 1.2)
+    lucky = others * np.array([0.6, *[1.01] * 9])
+    assert geometric_mean(lucky) < geometric_mean(others)
+    assert not is_better(lucky, others)
+    assert not is_better(others, others)
+    assert is_better(others * np.random.default_rng(0).uniform(0.85, 1.02, 10), others)
+
+
 @pytest.mark.usefixtures("quick_measuring")
 def test_samples_are_gone_on_with_and_trained_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -247,3 +256,13 @@ def test_other_targets_are_refused_in_a_sentence(capsys: pytest.CaptureFixture[s
     assert main(["calibrate", "--target", "no"]) == 2
     assert main(["calibrate", "--train-only"]) == 1
     assert "at least 10 workloads, and there are 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("option", "least"), [("--candidates", 2), ("--seed", 0), ("--workloads", 1)])
+def test_numbers_that_teach_nothing_are_refused(option: str, least: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["calibrate", option, str(least - 1)])
+    assert ended.value.code == 2
+    assert f"must be a whole number of at least {least}" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="at least"):
+        lw.calibrate(**{option[2:]: least - 1})
