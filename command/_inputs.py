@@ -14,11 +14,18 @@ if TYPE_CHECKING:
     from ..graph.runtime.plan import Port
 
 
-def positive(text: str) -> int:
-    """Parse a whole number of at least 1, for argparse."""
-    if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got '{text}'")
-    return int(text)
+def whole_from(least: int) -> Callable[[str], int]:
+    """Return what parses a whole number of at least so many, for argparse."""
+
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdigit()) or int(text) < least:
+            raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}, got '{text}'")
+        return int(text)
+
+    return parse
+
+
+positive = whole_from(1)
 
 
 def file_name(text: str) -> Path:

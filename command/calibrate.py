@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..dialects.shown_text import printable
 from ._errors import UserError, interruption_code
-from ._inputs import positive, seconds
+from ._inputs import positive, seconds, whole_from
 from ._measuring import add_measure_options, measure_option_of
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action.add_argument("--list", action="store_true", help="list the calibrations that are there, of any target")
     action.add_argument("--remove", action="store_true", help="remove the model and its samples")
     parser.add_argument("--workloads", type=positive, metavar="N", help="end at so many workloads")
-    parser.add_argument("--candidates", type=positive, metavar="N", help="samples of a workload (default: 20)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the workloads (default: 0)")
+    parser.add_argument("--candidates", type=whole_from(2), metavar="N", help="samples of a workload (default: 20)")
+    parser.add_argument("--seed", type=whole_from(0), default=0, help="seed of the workloads (default: 0)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_measure_options(parser)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -14,10 +15,16 @@ KERNEL_CODE = ("dialects", "te", "passes", "backends", "search")
 
 
 def models_digest() -> str:
-    """Return a digest of the cost models that ship, and of when this user's own were made (`lw.calibrate`)."""
-    folder = models_folder()
-    own = [] if folder is None else sorted((path.parent.name, path.stat()) for path in folder.glob("*/*.model"))
-    made = [f"{name} {status.st_mtime_ns} {status.st_size}" for name, status in own]
+    """Return a digest of the cost models that ship, and of when this user's own were made (`lw.calibrate`).
+
+    Those that cannot be reached, or go meanwhile, are not there.
+    """
+    folder, made = models_folder(), []
+    with suppress(OSError):
+        for path in sorted(folder.glob("*/*.model")) if folder is not None else ():
+            with suppress(OSError):
+                status = path.stat()
+                made.append(f"{path.parent.name} {status.st_mtime_ns} {status.st_size}")
     return " ".join([code_digest(("pretuned",), "*.model"), *made])
 
 

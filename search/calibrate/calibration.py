@@ -16,7 +16,7 @@ from ...dialects.counts import require_count
 from ...dialects.target import Target
 from ..cost_model import Floats
 from ..cost_model.general import General
-from ..cost_model.held_out import folds_of, geometric_mean, held_out_predictions, picked, trained_for
+from ..cost_model.held_out import folds_of, geometric_mean, held_out_predictions, is_better, picked, trained_for
 from ..cost_model.local import SAMPLES, Calibration, folder_of, keep
 from ..cost_model.saved import known_features
 from ..cost_model.shipped import shipped_for
@@ -43,6 +43,8 @@ CANDIDATES = 20
 """Of a workload. A choice: with more of each there are fewer workloads, and models are to carry over to others."""
 FEWEST = 10
 """Workloads that a model is trained on, at least. A choice: two in each fold."""
+FEWEST_CANDIDATES = 2
+"""Samples of a workload, at least: of one alone nothing is learned."""
 LOOKED_AT = 4096
 """Workloads of a seed that are drawn, at most. A choice: more than a day of sampling."""
 
@@ -75,13 +77,18 @@ def calibrate(
 
     Samples are measured for about `time_limit_s` seconds, or until there are so many `workloads`, beside those that are
     there from earlier calls, so that one that was interrupted is gone on with; with 0 seconds the model is trained
-    again. It is used from then on where what it picks of workloads that it has not seen is no slower than what the
-    estimates pick and the model that ships. `say` is told of the progress, a line each. CalibrationError where there is
-    nothing to train on, or the target is not of a CPU.
+    again. It is used from then on where what it picks of workloads that it has not seen is faster than what the
+    estimates pick and the model that ships, by more than chance (`is_better`). `say` is told of the progress, a line
+    each. CalibrationError where there is nothing to train on, or the target is not of a CPU.
     """
     alone = _one_core(target)
     for name, count in (("candidates", candidates), *([("workloads", workloads)] if workloads is not None else [])):
         require_count(name, count)
+    if candidates < FEWEST_CANDIDATES or seed < 0:
+        raise ValueError(
+            f"candidates must be at least {FEWEST_CANDIDATES}, one of which is picked, and the seed 0 or more, got "
+            f"{candidates} and {seed}"
+        )
     folder = folder_of(alone)
     if folder is None:
         raise CalibrationError("this user has no home folder (XDG_DATA_HOME names another place)")
@@ -177,8 +184,11 @@ def _trained(target: Target, path: Path, folder: Path, say: Say) -> Calibration:
     if ships is not None:
         scores["ships"] = ships.predict(known.features)[0]
     scores["estimates"] = -known.features[:, columns.index(PRIOR.name)]
-    picks = {name: geometric_mean(picked(own, known.times_s, known.tasks)) for name, own in scores.items()}
-    kept, device = picks["calibrated"] <= min(picks.values()), max(records, key=lambda r: r.timestamp).device
+    ratios = {name: picked(own, known.times_s, known.tasks) for name, own in scores.items()}
+    picks = {name: geometric_mean(own) for name, own in ratios.items()}
+    own, *others = ratios.values()
+    kept = all(is_better(own, other) for other in others)
+    device = max(records, key=lambda r: r.timestamp).device
     about = Calibration(str(target), device, len(known.times_s), workloads, picks, kept)
     keep(train(np.ones(len(known.tasks), dtype=bool)), about, folder)
     return about
@@ -199,7 +209,7 @@ def _described(target: Target, records: Sequence[Record], path: Path) -> tuple[_
         current = [record for record in group if of_record.is_current(record)]
         features, times_s = of_record(current), np.array([record.time_s for record in current])
         right = np.isfinite(features[:, -1])
-        if right.sum() > 1:
+        if right.sum() >= FEWEST_CANDIDATES:
             parts.append((features[right], times_s[right]))
     if not parts:
         return _Samples(np.zeros((0, 0)), np.zeros(0), np.zeros(0, dtype=np.int64)), 0

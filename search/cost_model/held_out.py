@@ -57,6 +57,15 @@ def geometric_mean(ratios: Floats) -> float:
     return float(np.exp(np.mean(np.log(ratios))))
 
 
+def is_better(picks: Floats, others: Floats) -> bool:
+    """True where a model's picks are faster than another's, `picked` of the same workloads, and not by luck.
+
+    Of few workloads a mean says little, which a single one may make: a model of 40 of a Zen 5's that picked 0.976 of
+    the time of the better one there (19 of 20 draws below 1.04) picked 1.033 of it of the 50 others.
+    """
+    return bounds_of_mean(picks / others)[1] < 1.0
+
+
 def bounds_of_mean(ratios: Floats) -> tuple[float, float]:
     """The bounds of the geometric means of nine in ten draws of workloads, with as many as there are."""
     drawn = np.random.default_rng(0).choice(np.log(ratios), (DRAWS, len(ratios)))

@@ -17,6 +17,7 @@ from ...dialects.shown_text import one_line
 from ...dialects.target import Target
 from ...storage.code_digest import code_digest
 from ...storage.folders import models_folder
+from ...storage.ownership import is_ours
 from .general import General
 from .plain_file import Fields, PlainFileError, read_plain, write_plain
 from .saved import MAGIC, as_state, known_features
@@ -69,7 +70,11 @@ class Calibration:
     def __str__(self) -> str:
         """A line."""
         picks = ", ".join(f"{name} {ratio:.3f}" for name, ratio in self.picks.items())
-        state = "in use" if self.in_use else "not used: " + ("it picks no better" if self.is_current else "outdated")
+        state = (
+            "in use"
+            if self.in_use
+            else "not used: " + ("it picks no better, or by chance" if self.is_current else "outdated")
+        )
         return f"{self.target}: {self.samples} samples of {self.workloads} workloads on {self.device}; {picks}; {state}"
 
     @staticmethod
@@ -107,12 +112,13 @@ def _model_file(target: Target) -> Path | None:
 
 
 def keep(model: General, about: Calibration, folder: Path) -> None:
-    """Write a model with what is known of it; OSError where that cannot be."""
+    """Write a model with what is known of it, in place of what is there, which may be damaged; OSError if it fails."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / MODEL
+    if not is_ours(path, [MAGIC.encode()]):
+        path.unlink(missing_ok=True)
     values = {"features": known_features(), **as_state(model), "calibration": json.dumps(asdict(about))}
-    written = folder / f"{MODEL}.new"
-    write_plain(written, MAGIC, values)
-    written.replace(folder / MODEL)  # whatever is there, which may be damaged
+    write_plain(path, MAGIC, values)
 
 
 def remove(target: Target) -> bool:
@@ -152,9 +158,7 @@ def _loaded(path: Path, changed_ns: int, size: int) -> General | str | None:
         return f"{unused}: {error}; `loopwright calibrate` makes another, `loopwright calibrate --remove` removes it"
     if not about.is_current:
         cause = "another version of loopwright made it, which estimates otherwise"
-        return (
-            f"the calibrated cost model {path} is not used: {cause}; loopwright calibrate --train-only trains it anew"
-        )
+        return f"{unused}: {cause}; `loopwright calibrate --train-only` trains it anew"
     return model if about.kept else None
 
 

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -18,7 +19,7 @@ from loopwright.search.calibrate.candidates import likely_candidates
 from loopwright.search.calibrate.workloads import drawn_workloads
 from loopwright.search.cost_model import Floats
 from loopwright.search.cost_model.general import General, Growth
-from loopwright.search.cost_model.held_out import geometric_mean, picked
+from loopwright.search.cost_model.held_out import geometric_mean, is_better, picked
 from loopwright.search.cost_model.local import MODEL, SAMPLES, Calibration, folder_of, keep, local_model
 from loopwright.search.cost_model.saved import known_features
 from loopwright.search.cost_model.shipped import model_for, shipped_model
@@ -138,12 +139,44 @@ def test_what_cannot_be_used_is_said_and_left_out(model: General, fault: str) ->
     assert model_for(target, "float32") is not shipped_model("llvm")
 
 
+def test_warnings_are_of_the_line_that_asks_for_a_schedule(model: General) -> None:
+    kept(model).write_bytes(b"")
+    task = lw.SearchTask("matmul", (64, 64, 64), target=TARGET)
+    with pytest.warns(lw.CalibrationWarning, match="is not used") as said:
+        assert task.compared_by is shipped_model("llvm")
+    assert [one.filename for one in said] == [__file__]
+
+
+def test_several_processes_may_keep_a_model_at_once(model: General) -> None:
+    path = kept(model)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: kept(model), range(32)))
+    assert Calibration.of(resolve_target(TARGET)) == ABOUT
+    assert [*path.parent.iterdir()] == [path]
+
+
 def test_choices_that_are_kept_know_of_it(model: General) -> None:
     before = models_digest()
     path = kept(model)
     assert models_digest() != before
     path.unlink()
     assert models_digest() == before
+
+
+def test_choices_are_kept_where_models_go_meanwhile_or_cannot_be_reached(
+    model: General, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = kept(model)
+    digest = models_digest()
+    gone = path.parent.with_name("llvm-gone") / MODEL
+    gone.parent.mkdir()
+    gone.symlink_to(home / "nothing")
+    assert models_digest() == digest
+    path.unlink()
+    none = models_digest()
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / ("x" * 300)))
+    assert models_digest() == none
+    assert model_for(resolve_target(TARGET), "float32") is shipped_model("llvm")
 
 
 def test_workloads_are_different_and_the_same_each_time() -> None:
@@ -170,6 +203,15 @@ def test_picks_are_of_workloads_of_several_samples() -> None:
     found = picked(scores, times_s, np.array([0, 0, 1, 1, 2]))
     assert found.tolist() == [2.0, 1.0]
     assert geometric_mean(found) == pytest.approx(2**0.5)
+
+
+def test_a_model_that_is_better_by_luck_is_not_better() -> None:
+    others = np.full(10, 1.2)
+    lucky = others * np.array([0.6, *[1.01] * 9])
+    assert geometric_mean(lucky) < geometric_mean(others)
+    assert not is_better(lucky, others)
+    assert not is_better(others, others)
+    assert is_better(others * np.random.default_rng(0).uniform(0.85, 1.02, 10), others)
 
 
 @pytest.mark.usefixtures("quick_measuring")
@@ -214,3 +256,13 @@ def test_other_targets_are_refused_in_a_sentence(capsys: pytest.CaptureFixture[s
     assert main(["calibrate", "--target", "no"]) == 2
     assert main(["calibrate", "--train-only"]) == 1
     assert "at least 10 workloads, and there are 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("option", "least"), [("--candidates", 2), ("--seed", 0), ("--workloads", 1)])
+def test_numbers_that_teach_nothing_are_refused(option: str, least: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["calibrate", option, str(least - 1)])
+    assert ended.value.code == 2
+    assert f"must be a whole number of at least {least}" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="at least"):
+        lw.calibrate(**{option[2:]: least - 1})
