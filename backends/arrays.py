@@ -39,7 +39,8 @@ def aligned_empty(shape: Sequence[int], dtype: npt.DTypeLike, place: int | None 
     """Return an array whose values are not set; one of more than a page begins at that `place` of it, if given."""
     kind = np.dtype(dtype)
     size = math.prod(shape) * kind.itemsize
-    raw = np.empty(size + CACHE_LINE_BYTES + (0 if place is None else PAGE_BYTES), np.uint8)
+    room = PAGE_BYTES if place is not None and size > PAGE_BYTES else 0
+    raw = np.empty(size + CACHE_LINE_BYTES + room, np.uint8)
     address = raw.ctypes.data
     first = address + -address % CACHE_LINE_BYTES
     start = (first if place is None else from_place(first, size, place)) - address

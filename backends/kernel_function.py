@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..dialects.cached_property import cached_property
 from ..dialects.classic_words import attributes_know_classic_words
 from ..dialects.numpy_types import FLOATS
-from .arrays import aligned_copy, aligned_empty, aligned_results, as_array
+from .arrays import PAGE_BYTES, aligned_copy, aligned_empty, aligned_results, as_array
 from .host_cache import host_cache_bytes
 from .host_memory import require_bytes
 from .of_this_process import SharedInProcess
@@ -126,7 +126,9 @@ class Kernel(SharedInProcess):
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _results(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return arrays for the outputs of a run on these inputs."""
+        """Return arrays for the outputs of a run on these inputs; small ones lie anywhere, in less time."""
+        if self._output_bytes <= PAGE_BYTES:
+            return [aligned_empty(argument.shape, argument.dtype) for argument in self._outputs]
         return aligned_results([(argument.shape, argument.dtype) for argument in self._outputs], *inputs)
 
     def _apart(self, given: Sequence[Array], drawn: list[Array]) -> list[Array]:

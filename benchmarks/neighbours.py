@@ -21,12 +21,17 @@ _CORE_FIELD = 36
 Nanoseconds = Mapping[str, int]
 
 
+def _cores() -> set[int]:
+    """Return the numbers of the cores that this process may be on; those that there are where it cannot be told."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+
+
 def of_others(proc: Path = Path("/proc")) -> Nanoseconds:
     """Return the time that each thread of other processes has had a core, of those that were on one of ours last.
 
     Nothing where the system does not say it.
     """
-    cores, own = os.sched_getaffinity(0), str(os.getpid())
+    cores, own = _cores(), str(os.getpid())
     found: dict[str, int] = {}
     for thread in proc.glob("[0-9]*/task/[0-9]*"):
         if thread.parts[-3] == own:
@@ -48,15 +53,15 @@ def undisturbed(
     It gives what it took when they had least. Threads of this process are not looked at: what a peer's pool, or ours,
     takes from the one that is timed is part of what it costs.
     """
-    cores = len(os.sched_getaffinity(0))
+    cores = len(_cores())
 
     def timed() -> float:
         found: list[tuple[float, float]] = []
         for number in range(tries):
             time.sleep(pause_s if number else 0.0)
-            before, start_s = seen(), time.perf_counter()
+            start_s, before = time.perf_counter(), seen()
             taken_s = timer()
-            length_s, after = time.perf_counter() - start_s, seen()
+            length_s, after = time.perf_counter() - start_s, seen()  # of one look, too: others run in it as well
             theirs_ns = sum(after[thread] - before[thread] for thread in after.keys() & before.keys())
             found.append((theirs_ns / 1e9 / (length_s * cores), taken_s))
             if found[-1][0] <= MOST_OF_OTHERS:

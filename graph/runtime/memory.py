@@ -60,23 +60,24 @@ def arrange(tensors: Sequence[Live]) -> tuple[list[int], int]:
 
     The largest first, each at the lowest place where nothing lies that is needed at the same time (greedy by size:
     Pisarchyk and Lee 2020, arXiv:2001.03288). Those of more than a page begin at other places of it than the ones
-    written before and after them, and than what a caller brings.
+    written before and after them, and than what a caller brings: within room for any of these, so that one fits where
+    another of its size was.
     """
-    offsets = [0] * len(tensors)
-    places = _places(tensors)
+    starts = [0] * len(tensors)
+    rooms = [footprint(t.nbytes) + (PAGE_BYTES - ALIGNMENT if t.nbytes > PAGE_BYTES else 0) for t in tensors]
     placed: list[int] = []
-    total = 0
     for n in sorted(range(len(tensors)), key=lambda n: (-tensors[n].nbytes, n)):
-        size = footprint(tensors[n].nbytes)
-        start = from_place(0, size, places[n])
-        for other in sorted((k for k in placed if tensors[k].meets(tensors[n])), key=offsets.__getitem__):
-            if start + size <= offsets[other]:
+        start = 0
+        for other in sorted((k for k in placed if tensors[k].meets(tensors[n])), key=starts.__getitem__):
+            if start + rooms[n] <= starts[other]:
                 break
-            start = max(start, from_place(offsets[other] + footprint(tensors[other].nbytes), size, places[n]))
-        offsets[n] = start
+            start = max(start, starts[other] + rooms[other])
+        starts[n] = start
         placed.append(n)
-        total = max(total, start + size)
-    return offsets, total
+    places = zip(starts, tensors, _places(tensors), strict=True)
+    offsets = [from_place(start, tensor.nbytes, place) for start, tensor, place in places]
+    ends = (offset + footprint(tensor.nbytes) for offset, tensor in zip(offsets, tensors, strict=True))
+    return offsets, max(ends, default=0)
 
 
 def _places(tensors: Sequence[Live]) -> list[int]:

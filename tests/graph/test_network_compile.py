@@ -308,6 +308,13 @@ def test_tensors_that_follow_each_other_begin_at_other_places_of_a_page() -> Non
     assert total <= sizes[0] + 4 * PAGE_BYTES
 
 
+@pytest.mark.parametrize("size", [802_816, 69_632])
+def test_tensors_of_one_size_take_turns_at_two_stretches(size: int) -> None:
+    """Each began at a place of its own, where it no longer fit between two others: half as many bytes again."""
+    _, total = arrange([Live(size, step, step + 1) for step in range(50)])
+    assert total <= 2 * (size + PAGE_BYTES)
+
+
 def test_kernels_are_built_by_processes_and_kept(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = "loopwright.backends.llvm.device"
     net = lw.Network("many")

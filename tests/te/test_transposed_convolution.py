@@ -83,6 +83,25 @@ def test_one_pixel_is_multiplied_by_each_tap_once(channels_last: bool) -> None:
     np.testing.assert_array_equal(task.build(task.default_schedule)(x, w), expected)
 
 
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("stride, before, extra", [(3, (1, 1), (2, 2)), (2, (1, 0), (1, 0))])
+def test_one_pixel_whose_padding_is_made_up_for_is_no_product(
+    stride: int, before: Pair, extra: Pair, channels_last: bool
+) -> None:
+    """There are as many results as taps, but their first rows are cut, and the last ones zeros."""
+    rng, after = np.random.default_rng(2), tuple(e - b for e, b in zip(extra, before, strict=True))
+    x, w = rng.integers(-9, 9, (2, 3, 1, 1)).astype("float32"), rng.integers(-9, 9, (3, 2, 4, 4)).astype("float32")
+    padding = (*before, *after)
+    expected = conv2d_transpose_nchw_python(x, w, (stride,) * 2, padding, extra)
+    operator = topi.nn.conv2d_transpose_nchw
+    if channels_last:
+        operator, expected = topi.nn.conv2d_transpose_nhwc, np.moveaxis(expected, 1, -1)
+        x, w = np.ascontiguousarray(np.moveaxis(x, 1, -1)), np.ascontiguousarray(w.transpose(2, 3, 0, 1))
+    data, kernel = te.placeholder(x.shape, name="data"), te.placeholder(w.shape, name="kernel")
+    module = te.create_module([data, kernel, operator(data, kernel, stride, padding, extra)])
+    np.testing.assert_array_equal(lw.interpret(module, x, w), expected)
+
+
 def test_templates_say_which_loops_one_pixel_has_not() -> None:
     with pytest.raises(ValueError, match="tiles loop 'ry', the computation has nn, yy, xx, ff, rc alone"):
         lw.TemplateTask("conv2d_transpose_nhwc_cpu", (1, 1, 1, 8, 16, 4, 4), target="llvm cores=1")

@@ -80,7 +80,7 @@ def _transposed(
         )
     shape = (batch, per_group * groups, *phases.output)
     dtype, depth = accumulator_type(data.dtype, out_dtype), channels // groups
-    if set(extents) == {1} and groups == 1 and phases.output == phases.window:
+    if set(extents) == {1} and groups == 1 and phases.output == phases.window and not any(phases.before):
         return _of_one_place(data, kernel, dtype, channels_last)
     moved = phases.shifted(data, 1 if channels_last else 2)
     taps = phases.filled(kernel, 0 if channels_last else 2)
