@@ -111,6 +111,7 @@ class _Traced:
             bw_compiler=partial(self._graph, "backward", len(inputs)),
             inference_compiler=partial(self._graph, "inference", len(inputs)),
             decompositions=decompositions(training),
+            keep_inference_input_mutations=not training and not self._options.buckets,  # which pad inputs
         )
         with _unrolled_lstms() if training else whole_operators():
             made: Compiled = compiler(gm, inputs)
@@ -120,7 +121,10 @@ class _Traced:
         from .buckets import Buckets
         from .graph import CompiledGraph
         from .versions import Versions
+        from .written_inputs import writes_otherwise
 
+        if kind == "inference" and writes_otherwise(gm):
+            raise AssertionError(_GIVES_MEMORY)  # as AOTAutograd says where inputs are written behind the graph
         static = _static_places() if kind == "inference" else frozenset()
         graphs: list[CompiledGraph] = []
 
@@ -139,7 +143,7 @@ class _Traced:
             found = compiled(gm)
         if kind == "inference" and len(inputs) == given and _is_whole():
             self._direct.append(found)
-            self.whole = graphs[0] if graphs else None
+            self.whole = graphs[0] if graphs and not graphs[0].written else None  # aliases are not in a key
         return _boxed(found)
 
 

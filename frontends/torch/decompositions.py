@@ -14,6 +14,7 @@ from .whole_programs import forms, histogram
 Tensor = Any
 _KEPT = (
     "roll",
+    "select_scatter",
     *(f"upsample_{kind}" for kind in ("linear1d", "trilinear3d", "bicubic2d", "nearest1d", "nearest3d")),
     *(f"_upsample_nearest_exact{axes}d" for axes in (1, 2, 3)),
 )

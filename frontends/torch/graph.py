@@ -12,6 +12,7 @@ from .options import TorchOptions
 from .partition import copied, loosen_views, partitioned
 from .parts import Part
 from .region import Region
+from .written_inputs import COPIED, IN_PLACE, WRITERS, WrittenInputs
 
 GraphModule = Any
 
@@ -33,8 +34,10 @@ class CompiledGraph:
         padding: str = "",
     ) -> None:
         self.kind, self.padding = kind, padding
+        self.written = WrittenInputs(gm)
         take_complex_numbers_apart(gm)
         fold_constants(gm)
+        self.written.write_in_place(gm)
         with real_tensors():
             frozen = _inputs(gm, static) if options.freeze else frozenset()
             self.module, self.stays = partitioned(gm, options, frozen)
@@ -43,6 +46,8 @@ class CompiledGraph:
         for node in self.module.graph.nodes:
             if node.op == "call_module":
                 self._replace(node, kept, options, kernels)
+        self.stays |= {node: IN_PLACE for node in self.stays if node.target in WRITERS}
+        self.stays |= dict.fromkeys(self.written.put_back(self.module), COPIED)
         runs = self.module if kernels else copied(self.module)  # a report names operators as traced
         loosen_views(runs, ("placeholder", "get_attr", "call_module") if kernels else ())
         self.run: Callable[..., Any] = _plain_forward(runs)
