@@ -111,11 +111,16 @@ class _Traced:
             bw_compiler=partial(self._graph, "backward", len(inputs)),
             inference_compiler=partial(self._graph, "inference", len(inputs)),
             decompositions=decompositions(training),
-            keep_inference_input_mutations=not training and not self._options.buckets,  # which pad inputs
+            keep_inference_input_mutations=not training and self._writes_inputs(inputs),
         )
         with _unrolled_lstms() if training else whole_operators():
             made: Compiled = compiler(gm, inputs)
         return self._direct[0] if self._direct else made
+
+    def _writes_inputs(self, inputs: Sequence[Any]) -> bool:
+        """True where graphs write their inputs themselves: on CPUs, and unless inputs are padded, which copies them."""
+        devices = {each.device.type for each in inputs if hasattr(each, "device")}
+        return not self._options.buckets and devices <= {"cpu"}
 
     def _graph(self, kind: str, given: int, gm: GraphModule, inputs: Sequence[Any]) -> Compiled:
         from .buckets import Buckets

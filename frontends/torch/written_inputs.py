@@ -45,11 +45,9 @@ def _piece_of(data: Tensor, pieces: Sequence[Piece]) -> Tensor:
 
 WRITERS = (write_piece, write_places)
 """Functions in graphs that write their first argument and return it."""
-LEAST_BYTES = {"cpu": 1 << 19}
-"""Smaller inputs on a device are copied as a whole: to end a region for a write and begin another takes some 20 us, in
-which a core moves so much twice (AMD EPYC)."""
-LEAST_BYTES_ELSEWHERE = 1 << 24
-"""The same of other devices: what moves four times in 20 us at 4 TB/s, by arithmetic."""
+LEAST_BYTES = 1 << 19
+"""Smaller inputs are copied as a whole: to end a region for a write and begin another takes some 20 us, in which a core
+moves so much twice (AMD EPYC)."""
 
 IN_PLACE, COPIED = "it writes an input in place", "it copies a result into an input"
 """Reasons why writers and copies stay PyTorch's."""
@@ -245,8 +243,7 @@ def _cloned(gm: GraphModule, value: FxNode) -> FxNode:
 
 def _is_large(data: FxNode) -> bool:
     tensor = data.meta["val"]
-    least = LEAST_BYTES.get(tensor.device.type, LEAST_BYTES_ELSEWHERE)
-    return bool(tensor.numel() * tensor.element_size() >= least)
+    return bool(tensor.numel() * tensor.element_size() >= LEAST_BYTES)
 
 
 def _inputs(gm: GraphModule) -> list[FxNode]:

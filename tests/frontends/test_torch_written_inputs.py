@@ -11,8 +11,8 @@ torch: Any = pytest.importorskip("torch")
 from torch_watched import Watched, close, compiled_regions  # noqa: E402
 
 import loopwright as lw  # noqa: E402
+from loopwright.frontends.torch import written_inputs  # noqa: E402
 from loopwright.frontends.torch.fx import name_of  # noqa: E402
-from loopwright.frontends.torch.written_inputs import LEAST_BYTES  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
 nn: Any = torch.nn
@@ -21,7 +21,7 @@ nn: Any = torch.nn
 @pytest.fixture(autouse=True)
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have inputs of all sizes written in place."""
-    monkeypatch.setitem(LEAST_BYTES, "cpu", 0)
+    monkeypatch.setattr(written_inputs, "LEAST_BYTES", 0)
 
 
 def cache() -> Any:
@@ -305,7 +305,7 @@ def test_caches_that_ask_for_gradients_are_written_without() -> None:
 
 
 def test_small_inputs_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LEAST_BYTES, "cpu", cache().nbytes + 1)
+    monkeypatch.setattr(written_inputs, "LEAST_BYTES", cache().nbytes + 1)
     assert writers(held(by_index)) == ["copy_.default"]
 
 
@@ -319,7 +319,7 @@ def test_reports_name_what_is_written() -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_random_writes_and_reads(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Functions that write two caches and a row, and read them between and after."""
-    monkeypatch.setitem(LEAST_BYTES, "cpu", seed % 3 * 100)  # the row has 32 bytes
+    monkeypatch.setattr(written_inputs, "LEAST_BYTES", seed % 3 * 100)  # the row has 32 bytes
     drawn = random.Random(seed)
     chosen = [(drawn.randrange(9), drawn.randrange(7), drawn.random() < 0.5) for _ in range(drawn.randint(2, 6))]
 
