@@ -250,7 +250,7 @@ def test_places_may_be_numbers_that_change(options: Any) -> None:
         close(ours, theirs)
 
 
-class Step(nn.Module):  # type: ignore[misc]
+class Step(nn.Module):
     """A token beside a cache of keys and values."""
 
     def __init__(self) -> None:

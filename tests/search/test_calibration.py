@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -264,5 +265,6 @@ def test_numbers_that_teach_nothing_are_refused(option: str, least: int, capsys:
         main(["calibrate", option, str(least - 1)])
     assert ended.value.code == 2
     assert f"must be a whole number of at least {least}" in capsys.readouterr().err
+    wrong: dict[str, Any] = {option[2:]: least - 1}
     with pytest.raises(ValueError, match="at least"):
-        lw.calibrate(**{option[2:]: least - 1})
+        lw.calibrate(**wrong)
