@@ -90,6 +90,11 @@ def added(c: Any, k: Any, p: Any) -> Any:
     return (c * 2).sum(-1)
 
 
+def added_to_a_slice(c: Any, k: Any, p: Any) -> Any:
+    c[:, 1:].index_add_(2, p, k[:, 1:])
+    return (c * 2).sum(-1)
+
+
 def of_another_type(c: Any, k: Any, p: Any) -> Any:
     c[:, :, 1:2] = (k * 10).to(torch.float64)
     return c * 2
@@ -129,6 +134,7 @@ def returned(c: Any, k: Any, p: Any) -> Any:
         by_selection,
         at_places_of_a_slice,
         added,
+        added_to_a_slice,
         of_another_type,
         of_what_was_there,
         moved_on,
@@ -170,12 +176,29 @@ def swapped(c: Any, k: Any, p: Any) -> Any:
     return row * 2
 
 
+def copied_before_it_is_written(c: Any, k: Any, p: Any) -> Any:
+    k.copy_(c[:, :, :1])
+    c.mul_(2.0)
+    return k + 1
+
+
 def where_a_mask_holds(c: Any, k: Any, p: Any) -> Any:
     c.masked_fill_(c > 20, 1.0)
     return (c * 2).sum(-1)
 
 
-@pytest.mark.parametrize("function", [old_returned, old_read, new_returned, view_returned, swapped, where_a_mask_holds])
+@pytest.mark.parametrize(
+    "function",
+    [
+        old_returned,
+        old_read,
+        new_returned,
+        view_returned,
+        swapped,
+        copied_before_it_is_written,
+        where_a_mask_holds,
+    ],
+)
 def test_other_writes_are_copies_at_the_end(function: Any) -> None:
     found = writers(held(function))
     assert found and set(found) == {"copy_.default"}
