@@ -88,7 +88,7 @@ OF_THE_COMPILER = {
     *("dialects.caller", "dialects.classic_words", "dialects.errors"),  # sentences of warnings and errors
     *("dialects.counts", "dialects.cpu_models", "dialects.numpy_types"),
     *("dialects.markup", "dialects.shown_text"),  # results in notebooks
-    "dialects.pixel_walk",
+    *("dialects.cached_property", "dialects.pixel_walk"),
     *("dialects.index", "passes.open_number", "passes.analysis", "passes.analysis.layout", "passes.analysis.packing"),
 }
 """Modules of the compiler that running a network loads: small ones, without xDSL; the last are about packings."""
