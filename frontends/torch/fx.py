@@ -23,6 +23,11 @@ def is_getitem(node: FxNode) -> bool:
     return node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem"
 
 
+def inputs_of(gm: Any) -> list[FxNode]:
+    """Return the inputs of a graph module, in order."""
+    return [node for node in gm.graph.nodes if node.op == "placeholder"]
+
+
 def devices_of(node: FxNode) -> set[Any]:
     """Return the devices of the tensors that a node reads and gives."""
     values = [each.meta.get("val") for each in (*node.all_input_nodes, node)]

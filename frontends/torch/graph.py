@@ -7,7 +7,7 @@ from typing import Any
 
 from .complex_numbers import take_complex_numbers_apart
 from .folding import fold_constants
-from .fx import FxNode, real_tensors
+from .fx import FxNode, inputs_of, real_tensors
 from .options import TorchOptions
 from .partition import copied, loosen_views, partitioned
 from .parts import Part
@@ -79,5 +79,4 @@ def _plain_forward(gm: GraphModule) -> Any:
 
 def _inputs(gm: GraphModule, places: frozenset[int]) -> frozenset[FxNode]:
     """Return the inputs of a graph at places."""
-    inputs = [node for node in gm.graph.nodes if node.op == "placeholder"]
-    return frozenset(node for k, node in enumerate(inputs) if k in places)
+    return frozenset(node for k, node in enumerate(inputs_of(gm)) if k in places)

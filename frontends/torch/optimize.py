@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .code_key import Key, key_of
 from .examples import Example, Examples
+from .fx import inputs_of
 from .kept_graphs import KeptGraph, keep, kept
 from .options import TorchOptions
 
@@ -83,7 +84,7 @@ def _traced_program(module: Module, arguments: Arguments, options: TorchOptions)
         raise ValueError(f"the module writes {', '.join(written)}: torch.compile takes such modules, optimize does not")
     tensors, state = kept_tensors(program), {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
     state |= signature.inputs_to_lifted_tensor_constants
-    places = [node for node in program.graph_module.graph.nodes if node.op == "placeholder"]
+    places = inputs_of(program.graph_module)
     static = frozenset(k for k, node in enumerate(places) if node.name in tensors)
     examples = [_example(node.meta["val"]) for node in places if node.name not in tensors]
     graph = CompiledGraph(program.graph_module, "inference", static, options)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...dialects.cached_property import cached_property
 from ...dialects.strides import row_major
-from .fx import FxNode, devices_of
+from .fx import FxNode, devices_of, inputs_of
 from .model_key import rows_of
 from .types import memory_order, own_name
 
@@ -87,7 +87,7 @@ class PartForm:
     @staticmethod
     def of(gm: GraphModule) -> PartForm:
         """Return the form of a part whose operators are on one device."""
-        given = [node for node in gm.graph.nodes if node.op == "placeholder"]
+        given = inputs_of(gm)
         inputs = tuple(Port.of(node) if node.users else None for node in given)
         return PartForm(_device_of(gm), inputs, tuple(map(Port.of, returned(gm))), tuple(rows_of(gm.graph)))
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .fx import FxNode
+from .fx import FxNode, inputs_of
 
 GraphModule = Any
 Compiled = Callable[..., Any]
@@ -57,7 +57,7 @@ def compiled_around_long_layers(
 
 
 def _compiled_part(part: GraphModule, compile_part: Callable[[GraphModule, Sequence[Any]], Compiled]) -> Compiled:
-    inputs = [node.meta["example_value"] for node in part.graph.nodes if node.op == "placeholder"]
+    inputs = [node.meta["example_value"] for node in inputs_of(part)]
     output = part.graph.output_node()
     if isinstance(output.args[0], tuple):
         return compile_part(part, inputs)

@@ -22,7 +22,7 @@ from ...graph.runtime.network import CompiledNetwork
 from ...passes.collector import old_objects_spared
 from .devices import Frame, Loaded, RegionDevice, region_device
 from .fused_steps import count_fused_steps
-from .fx import FxNode
+from .fx import FxNode, inputs_of
 from .kept_networks import Key, keep, kept, key_of
 from .model_key import records_of
 from .options import BACKGROUND, TorchOptions
@@ -408,8 +408,7 @@ class Region:
         from ...graph.network import Network
         from .importer import GraphImport, constant_of
 
-        placeholders = (node for node in self.graph.graph.nodes if node.op == "placeholder")
-        places, net = {node: k for k, node in enumerate(placeholders)}, Network(self.name)
+        places, net = {node: k for k, node in enumerate(inputs_of(self.graph))}, Network(self.name)
 
         def value_of(node: FxNode) -> Value:
             place, port = places[node], Port.of(node)

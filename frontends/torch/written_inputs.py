@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .fx import FxNode, is_getitem, name_of
+from .fx import FxNode, inputs_of, is_getitem, name_of
 from .partition import is_view
 
 GraphModule = Any
@@ -70,7 +70,7 @@ class WrittenInputs:
     def __init__(self, gm: GraphModule) -> None:
         self._places: list[int] = []
         """Of the written inputs among the graph's; their new values are the graph's last results."""
-        inputs = _inputs(gm)
+        inputs = inputs_of(gm)
         copies = [n for n in gm.graph.nodes if n.op == "call_function" and name_of(n) == "copy_.default"]
         copies = [node for node in copies if node.args[0].op == "placeholder"]
         values = []
@@ -98,7 +98,7 @@ class WrittenInputs:
         """
         if not self:
             return
-        inputs, output = _inputs(gm), gm.graph.output_node()
+        inputs, output = inputs_of(gm), gm.graph.output_node()
         results = output.args[0][: -len(self._places)]
         for number, place in enumerate(self._places):
             value = output.args[0][len(results) + number]
@@ -119,7 +119,7 @@ class WrittenInputs:
         copies: list[FxNode] = []
         if not self:
             return copies
-        inputs, output = _inputs(gm), gm.graph.output_node()
+        inputs, output = inputs_of(gm), gm.graph.output_node()
         every = list(output.args[0])
         values = every[-len(self._places) :]
         with gm.graph.inserting_before(output):
@@ -244,10 +244,6 @@ def _cloned(gm: GraphModule, value: FxNode) -> FxNode:
 def _is_large(data: FxNode) -> bool:
     tensor = data.meta["val"]
     return bool(tensor.numel() * tensor.element_size() >= LEAST_BYTES)
-
-
-def _inputs(gm: GraphModule) -> list[FxNode]:
-    return [node for node in gm.graph.nodes if node.op == "placeholder"]
 
 
 def _shares(results: Sequence[Any], value: FxNode) -> bool:

@@ -63,6 +63,11 @@ class _Samples:
     times_s: Floats
     tasks: npt.NDArray[np.int64]
 
+    @property
+    def workloads(self) -> int:
+        """Numbers begin at 0, and none is left out."""
+        return int(self.tasks.max(initial=-1)) + 1
+
 
 def calibrate(
     target: str | Target = "llvm",
@@ -169,13 +174,15 @@ def _measured(task: SearchTask, to: _Sampling, rng: np.random.Generator) -> list
 def _trained(target: Target, path: Path, folder: Path, say: Say) -> Calibration:
     """Train on all samples, keep the model, and say how good it is; CalibrationError where there are too few."""
     records = [r for r in rec.load(path) if r.role is Role.TRIAL and r.ok] if path.is_file() else []
-    known, workloads = _described(target, records, path)
-    if workloads < FEWEST:
+    ships = shipped_for(target)
+    known = _described(target, records, path, ships is not None)
+    if known.workloads < FEWEST:
         raise CalibrationError(
-            f"a cost model takes samples of at least {FEWEST} workloads, and there are {workloads}: give it more time"
+            f"a cost model takes samples of at least {FEWEST} workloads, and there are {known.workloads}: give it more "
+            "time"
         )
-    say(f"training on {counted(len(known.times_s), 'sample')} of {counted(workloads, 'workload')}")
-    columns, ships = tuple(known_features()), shipped_for(target)
+    say(f"training on {counted(len(known.times_s), 'sample')} of {counted(known.workloads, 'workload')}")
+    columns = tuple(known_features())
 
     def train(seen: npt.NDArray[np.bool_]) -> General:
         return trained_for(target.kind, columns, known.features[seen], known.times_s[seen], known.tasks[seen], ships)
@@ -189,13 +196,13 @@ def _trained(target: Target, path: Path, folder: Path, say: Say) -> Calibration:
     own, *others = ratios.values()
     kept = all(is_better(own, other) for other in others)
     device = max(records, key=lambda r: r.timestamp).device
-    about = Calibration(str(target), device, len(known.times_s), workloads, picks, kept)
+    about = Calibration(str(target), device, len(known.times_s), known.workloads, picks, kept)
     keep(train(np.ones(len(known.tasks), dtype=bool)), about, folder)
     return about
 
 
-def _described(target: Target, records: Sequence[Record], path: Path) -> tuple[_Samples, int]:
-    """The samples that sketches still give, where they have estimates, and of how many workloads they are."""
+def _described(target: Target, records: Sequence[Record], path: Path, as_seen: bool) -> _Samples:
+    """The samples that sketches still give, where they have estimates; described as for `as_on_one_core`."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(record.workload_hash, []).append(record)
@@ -204,7 +211,6 @@ def _described(target: Target, records: Sequence[Record], path: Path) -> tuple[_
         if (dag := dag_of_file(group[0], path)) is None:
             continue
         task = SearchTask(dag.module, target=target)
-        as_seen = shipped_for(target) is not None
         of_record = RecordFeatures(task.module, target, as_on_one_core(task.sketches, task.module, target, 1, as_seen))
         current = [record for record in group if of_record.is_current(record)]
         features, times_s = of_record(current), np.array([record.time_s for record in current])
@@ -212,6 +218,6 @@ def _described(target: Target, records: Sequence[Record], path: Path) -> tuple[_
         if right.sum() >= FEWEST_CANDIDATES:
             parts.append((features[right], times_s[right]))
     if not parts:
-        return _Samples(np.zeros((0, 0)), np.zeros(0), np.zeros(0, dtype=np.int64)), 0
+        return _Samples(np.zeros((0, 0)), np.zeros(0), np.zeros(0, dtype=np.int64))
     tasks = np.repeat(np.arange(len(parts)), [len(times_s) for _, times_s in parts])
-    return _Samples(np.concatenate([f for f, _ in parts]), np.concatenate([t for _, t in parts]), tasks), len(parts)
+    return _Samples(np.concatenate([f for f, _ in parts]), np.concatenate([t for _, t in parts]), tasks)

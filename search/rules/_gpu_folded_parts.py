@@ -16,7 +16,7 @@ from ..structure.gpu_chains import GpuChain, chain_of_one
 from ._gpu_joined_rows import FEWEST_OF_THREAD, USUAL_THREADS, JoinedRowsPlan, joining_threads, write_joined_rows
 
 BLOCKS_PER_CORE = 4
-"""Blocks of threads for each multiprocessor in the kernel that writes rows, about."""
+"""Blocks of threads for each multiprocessor, about: of parts, and in the kernel that writes rows."""
 BLOCKS_OF_ROW = (4, 8, 16, 32, 64, 128, 256, 512)
 """Blocks of threads that write a row."""
 ELEMENTS_OF_THREAD = 2

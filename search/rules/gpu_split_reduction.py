@@ -18,7 +18,7 @@ from ..sketch.rule import SketchRule
 from ..structure.anchor import find_anchor
 from ..structure.gpu_chains import GpuChain, Shape, chain_of_one, chains_of, contiguous_suffix
 from ._gpu_factors import UNKNOWN_THREADS
-from ._gpu_folded_parts import Divided, near_usual, write_folded_parts
+from ._gpu_folded_parts import BLOCKS_PER_CORE, Divided, near_usual, write_folded_parts
 from ._gpu_joined_rows import THREADS, JoinedRowsPlan, joining_threads, write_joined_parts, write_joined_rows
 from ._gpu_row_steps import repeat, untouched_reduce_loops
 from ._gpu_tiled_rows import ROWS_ACROSS, HoleChoices, plan_tiled_rows, with_tiles, write_tiled_rows
@@ -43,8 +43,6 @@ and whose parts take kernels of their own to join: 1.5 times what the threads of
 8.0 and 11.6 in five, of 32000 6.2 and 6.4; layer norm of one row of 50176 13.6 and 6.9, of 32 of 40960 8.0 and 8.8."""
 ACROSS = 32
 """Results that a block of threads has where operands are contiguous along them, about."""
-BLOCKS_PER_CORE = 4
-"""Blocks of threads for each multiprocessor, about."""
 PARTS = (32, 64, 128, 256, 512, 1024)
 """Parts of a result: the threads of a block join them, one each."""
 FOLDED_PARTS = (4, 8, 16, 32, 64, 128)

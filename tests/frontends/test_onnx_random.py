@@ -44,7 +44,7 @@ def test_what_is_wrong_is_found_and_made_small() -> None:
 
 
 def test_results_in_a_graph_are_outputs_of_its_parts() -> None:
-    """What is behind a wrong result, and wrong by it, does not stay."""
+    """Operators behind a wrong result, which are wrong by it, do not stay."""
     graph = Graph(np.random.default_rng(0), 19)
     x = graph.given(np.arange(-4, 4, dtype=np.float32))
     (y,) = graph.add("Neg", graph.add("Relu", [x]))

@@ -34,7 +34,7 @@ def arguments(call: int) -> tuple[Any, Any, Any]:
 
 
 def writers(watched: Watched) -> list[str]:
-    """What writes inputs in the one graph of a function, in order."""
+    """Names of the calls that write inputs in the one graph of a function, in order."""
     (graph,) = watched.graphs
     names = [name_of(node) for node in graph.module.graph.nodes if node.op == "call_function"]
     return [name for name in names if name.startswith(("write_", "copy_"))]

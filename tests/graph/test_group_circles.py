@@ -50,7 +50,7 @@ def crossed() -> lw.Network:
 
 
 def behind() -> lw.Network:
-    """What all readers of a product end in reads what comes of one of them, too."""
+    """The end of all readers of a product reads a product of one of them, too."""
     net: Net = lw.Network("behind")
     a, _ = _two(net)
     first = net.tanh(a[0])

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -98,10 +97,7 @@ def try_case(target: str, name: str, seed: int, place: int, dtype: str = "float3
     except te.ExpressionError as error:
         return Outcome("refused", str(error))
     except Exception as error:  # whatever it is, it is no result
-        frames = traceback.extract_tb(error.__traceback__)[-3:]
-        places = " < ".join(f"{f.filename.rpartition('/')[2]}:{f.lineno}" for f in reversed(frames))
-        text = f"{type(error).__name__} at {places}: {str(error)[:600]}"
-        return Outcome("traceback", text, f"{said}: {text}\n{schedule}")
+        return Outcome.of_error(error, said, f"\n{schedule}")
     return Outcome("right")
 
 
@@ -121,9 +117,14 @@ def _unlike(found: Any, reference: Reference) -> str | None:
     for got, wanted, tolerance in zip(outputs, reference.expected, reference.tolerances, strict=True):
         bad = wrong_elements(np.asarray(got), wanted, tolerance.bounds(wanted))
         if bad is not None:
-            at = tuple(int(n) for n in np.argwhere(bad)[0])
-            return f"{int(bad.sum())} of {bad.size} off, the first at {at}: {got[at]} for {wanted[at]} in {tolerance}"
+            return _first(bad, got, wanted, tolerance)
     return None
+
+
+def _first(off: Any, got: Any, wanted: Any, tolerance: Any) -> str:
+    """Say how many elements are off, and the first of them."""
+    at = tuple(int(n) for n in np.argwhere(off)[0])
+    return f"{int(off.sum())} of {off.size} off, the first at {at}: {got[at]} for {wanted[at]} in {tolerance}"
 
 
 def _unlike_torch(case: Case, reference: Reference) -> str | None:
@@ -149,8 +150,7 @@ def _unlike_torch(case: Case, reference: Reference) -> str | None:
                 off = ~(np.abs(mine - wide) <= 4 * tolerance.atol + 4 * tolerance.rtol * np.abs(wide))
                 off &= ~(np.isnan(mine) & np.isnan(wide)) & (mine != wide)
         if off.any():
-            at = tuple(int(n) for n in np.argwhere(off)[0])
-            return f"{int(off.sum())} of {off.size} off, the first at {at}: {ours[at]} for {wanted[at]} in {tolerance}"
+            return _first(off, ours, wanted, tolerance)
     return None
 
 

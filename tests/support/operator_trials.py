@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,10 +84,7 @@ def try_operator(target: str, seed: int, place: int) -> Outcome:
     except te.ExpressionError as error:
         return Outcome("refused", str(error))
     except Exception as error:  # whatever it is, it is no result
-        frames = traceback.extract_tb(error.__traceback__)[-3:]
-        places = " < ".join(f"{f.filename.rpartition('/')[2]}:{f.lineno}" for f in reversed(frames))
-        text = f"{type(error).__name__} at {places}: {str(error)[:600]}"
-        return Outcome("traceback", text, f"{name}: {text}")
+        return Outcome.of_error(error, name)
     return Outcome("wrong", wrong, f"{name}: {wrong}\n{schedule}") if wrong else Outcome("right")
 
 

@@ -34,6 +34,14 @@ class Outcome:
     text: str = ""
     example: str = ""
 
+    @staticmethod
+    def of_error(error: Exception, said: str = "", schedule: str = "") -> Outcome:
+        """The end by an error that is no sentence, with its innermost places; an example of what is said, if any."""
+        frames = traceback.extract_tb(error.__traceback__)[-3:]
+        places = " < ".join(f"{f.filename.rpartition('/')[2]}:{f.lineno}" for f in reversed(frames))
+        text = f"{type(error).__name__} at {places}: {str(error)[:600]}"
+        return Outcome("traceback", text, f"{said}: {text}{schedule}" if said else "")
+
 
 def try_network(kind: str, seed: int, most: int = 9) -> Outcome:
     """One network in one of the ways of `WAYS`."""
@@ -61,9 +69,7 @@ def attempt(run: Run, sample: Sample) -> Outcome:
     except lw.OnnxImportError as error:
         return Outcome("refused", str(error))
     except Exception as error:  # whatever it is, it is no sentence
-        frames = traceback.extract_tb(error.__traceback__)[-3:]
-        places = " < ".join(f"{f.filename.rpartition('/')[2]}:{f.lineno}" for f in reversed(frames))
-        return Outcome("traceback", f"{type(error).__name__} at {places}: {str(error)[:600]}")
+        return Outcome.of_error(error)
     wrong = sample.first_wrong(got)
     return Outcome("wrong", wrong) if wrong else Outcome("right")
 
